@@ -2,9 +2,11 @@ package pgdev
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,6 +41,27 @@ func (c *credential) own(dir string) error {
 		return nil
 	}
 	return os.Chown(dir, int(c.Uid), int(c.Gid))
+}
+
+// reach refuses a directory below one that the user may not enter; the
+// server's own complaint doesn't say which.
+func (c *credential) reach(dir string) error {
+	if c == nil {
+		return nil
+	}
+	for up := filepath.Dir(dir); ; up = filepath.Dir(up) {
+		info, err := os.Stat(up)
+		if err != nil {
+			return err
+		}
+		owner, known := info.Sys().(*syscall.Stat_t)
+		if info.Mode()&0o001 == 0 && !(known && owner.Uid == c.Uid) {
+			return fmt.Errorf("directory %q is below %q, which the user %d that Postgres runs as can't enter: name another directory", dir, up, c.Uid)
+		}
+		if up == filepath.Dir(up) {
+			return nil
+		}
+	}
 }
 
 // Unprivileged prepares cmd to run as the user of the server. It matters only

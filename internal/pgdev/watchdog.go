@@ -15,7 +15,7 @@ data=$1
 shift
 pid=$(head -n 1 "$data/postmaster.pid" 2>/dev/null)
 n=0
-while [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null && [ $n -lt 100 ]; do
+while [ -n "$pid" ] && [ -f "$data/postmaster.pid" ] && kill -0 "$pid" 2>/dev/null && [ $n -lt 100 ]; do
 	[ $n -eq 0 ] && kill -INT "$pid"
 	[ $n -eq 50 ] && kill -QUIT "$pid"
 	n=$((n + 1))
@@ -24,7 +24,10 @@ done
 [ $# -eq 0 ] || rm -rf "$@"
 `
 
-type watchdog struct{ owner io.Closer }
+type watchdog struct {
+	owner io.Closer
+	done  chan struct{}
+}
 
 func startWatchdog(h *home, cred *credential) (*watchdog, error) {
 	args := []string{"-c", watchdogScript, "pawl-pg-watchdog", filepath.Join(h.dir, "data")}
@@ -39,12 +42,18 @@ func startWatchdog(h *home, cred *credential) (*watchdog, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	go func() { _ = cmd.Wait() }()
-	return &watchdog{owner: owner}, nil
+	w := &watchdog{owner: owner, done: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait()
+		close(w.done)
+	}()
+	return w, nil
 }
 
+// dismiss returns when the watchdog has ended.
 func (w *watchdog) dismiss() {
 	if w != nil {
 		_ = w.owner.Close()
+		<-w.done
 	}
 }
