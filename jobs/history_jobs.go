@@ -1,0 +1,34 @@
+package jobs
+
+import (
+	"context"
+	"time"
+)
+
+// JobRecord is a job as it is stored, whether or not a worker knows it. Times are UTC.
+type JobRecord struct {
+	Job       string     `json:"job"`
+	App       string     `json:"app"`
+	Lock      string     `json:"lock"`
+	Schedule  string     `json:"schedule"`
+	Zone      string     `json:"zone"`
+	Period    string     `json:"period"`
+	NextAt    *time.Time `json:"next_at"`    // nil: nothing is due by itself
+	Watermark time.Time  `json:"watermark"`  // planned up to here
+	RetiredAt *time.Time `json:"retired_at"` // nil: not retired
+}
+
+// Jobs lists every stored job by name, retired ones too.
+func (h *History) Jobs(ctx context.Context) ([]JobRecord, error) {
+	const sql = `
+select job, app, lock, coalesce(definition ->> 'schedule', '') as schedule,
+       coalesce(definition ->> 'timezone', '') as zone, coalesce(definition ->> 'period', '') as period,
+       next_at, watermark, retired_at
+  from pawl.schedules
+ order by job`
+	jobs, err := collect[JobRecord](ctx, h, "jobs", sql, nil)
+	for i := range jobs {
+		utc(jobs[i].NextAt, &jobs[i].Watermark, jobs[i].RetiredAt)
+	}
+	return jobs, err
+}
