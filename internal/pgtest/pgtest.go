@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,15 +43,17 @@ func Server(t testing.TB) *pgdev.Server {
 	return start(t).server
 }
 
-// Open returns a pool of at most ten connections for a connection string,
-// closed when the test ends.
+// Open returns a pool for a connection string, closed when the test ends. It
+// has at most ten connections unless the string sets pool_max_conns.
 func Open(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
-	config.MaxConns = poolSize
+	if !strings.Contains(url, "pool_max_conns=") {
+		config.MaxConns = poolSize
+	}
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)

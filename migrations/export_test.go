@@ -1,0 +1,14 @@
+package migrations
+
+// What the tests in package migrations_test need: package pgtest imports this
+// one, so that tests inside it can't use pgtest.
+var (
+	Alone         = alone
+	RiverMigrator = riverMigrator
+	Roles         = roles
+)
+
+const (
+	Turn         = turn
+	RiverVersion = riverVersion
+)
