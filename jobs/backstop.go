@@ -1,0 +1,46 @@
+package jobs
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Lanes whose head has no live delivery. pawl.advance judges again under the lane.
+const backstopListSQL = `
+select p.lock from pawl.periods p left join pawl.lanes n on n.lock = p.lock left join pawl.river_job j on j.id = n.delivery
+ where p.ended_at is null and p.state = 'open' and not exists (select from pawl.runs r where r.lock = p.lock and r.ended_at is null)
+ group by p.lock
+having not coalesce(bool_or(j.state in ('available', 'scheduled', 'pending', 'retryable')
+                         or j.state = 'running' and j.attempted_at > clock_timestamp() - pawl.start_grace()), false)
+ limit 1000`
+
+// River rows that are running with nobody behind them: fetched longer ago than start may take, and no running run
+// came of it.
+const backstopRiverSQL = `
+update pawl.river_job j set state = 'discarded', finalized_at = clock_timestamp()
+  from (select id from pawl.river_job
+         where queue = 'pawl' and state = 'running' and attempted_at < clock_timestamp() - pawl.start_grace()
+         order by id for update skip locked) old
+ where j.id = old.id and not exists (select from pawl.runs r where r.delivery = j.id and r.ended_at is null)`
+
+// backstop mends lanes that break the rule, whatever broke them: a row of River's table deleted by hand, a process
+// that died between fetch and start.
+func (r *Runner) backstop(ctx context.Context) error {
+	rows, err := r.pool.Query(ctx, backstopListSQL)
+	if err != nil {
+		return err
+	}
+	locks, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, lock := range locks { // one lane a transaction
+		r.log.Warn("backstop: work without a delivery; delivered again", "lock", lock)
+		if err := r.advance(ctx, lock); err != nil {
+			return err
+		}
+	}
+	_, err = r.pool.Exec(ctx, backstopRiverSQL)
+	return err
+}

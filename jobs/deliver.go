@@ -1,0 +1,88 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+)
+
+// queue is River's queue of deliveries; pawl.advance inserts into it.
+const queue = "pawl"
+
+// delivery is the River job: this lock has work. Which period is decided by start.
+type delivery struct {
+	Job  string `json:"job"`
+	Lock string `json:"lock"`
+}
+
+// Kind is one River kind per job, so that a replica fetches only what it has a function for. It comes from a JSON
+// field, so that it is right after unmarshalling too.
+func (d delivery) Kind() string { return kind(d.Job) }
+
+// deliver starts River. Everything that River would decide about a run is switched off: failures, retries and
+// timeouts are rows of pawl's, and a River row is never worked twice. ctx is the parent of all runs.
+func (r *Runner) deliver(ctx context.Context, pooled bool) error {
+	if len(r.jobs) == 0 {
+		return nil // plans and sweeps for the others
+	}
+	workers := river.NewWorkers()
+	// It always returns nil: River's row has done its duty when the delivery has arrived.
+	arrive := river.WorkFunc(func(_ context.Context, job *river.Job[delivery]) error {
+		r.lock(ctx, job.Args.Lock, job.ID)
+		return nil
+	})
+	for name := range r.jobs {
+		river.AddWorkerArgs(workers, delivery{Job: name}, arrive)
+	}
+	client, err := river.NewClient(riverpgxv5.New(r.pool), &river.Config{
+		ID: r.cfg.Holder, Schema: "pawl", Workers: workers,
+		Queues:              map[string]river.QueueConfig{queue: {MaxWorkers: r.cfg.Concurrency}},
+		FetchOnlyKnownKinds: true, SkipUnknownJobCheck: true, MaxAttempts: 1, JobTimeout: -1,
+		FetchCooldown: 5 * time.Millisecond, FetchPollInterval: 250 * time.Millisecond,
+		RescueStuckJobsAfter: 100 * 365 * 24 * time.Hour, // at an hour River's leader discarded a stranger's running row
+		PollOnly:             pooled,
+		Logger:               slog.New(quiet{r.log.Handler()}),
+	})
+	if err != nil {
+		return fmt.Errorf("jobs: river: %w", err)
+	}
+	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("jobs: river: %w", err)
+	}
+	r.client = client
+	return nil
+}
+
+// drain stops fetching, lets runs finish within the grace, then cancels the rest and waits for them to be drained.
+func (r *Runner) drain() {
+	r.draining.Store(true)
+	close(r.gone)
+	r.log.Info("draining", "runs", r.live.len(), "grace", r.cfg.Grace.String())
+	if r.client == nil {
+		return
+	}
+	grace, cancel := context.WithTimeout(context.Background(), r.cfg.Grace)
+	defer cancel()
+	if r.client.Stop(grace) == nil {
+		return
+	}
+	r.cancel(ErrDrained)
+	last, cancelLast := context.WithTimeout(context.Background(), drainPatience+callTimeout)
+	defer cancelLast()
+	if err := r.client.StopAndCancel(last); err != nil {
+		r.log.Error("runs did not end: their leases run out and the sweep ends them", "runs", r.live.len(), "error", err)
+	}
+}
+
+// quiet passes River's warnings and errors on, and leaves out its news.
+type quiet struct{ slog.Handler }
+
+func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && q.Handler.Enabled(ctx, level)
+}
+func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
+func (q quiet) WithGroup(name string) slog.Handler       { return quiet{q.Handler.WithGroup(name)} }

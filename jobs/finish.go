@@ -1,0 +1,167 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"pawl/lockrepo"
+)
+
+// next ends the run and starts the lock's next period in one transaction. Nil: that wasn't done, end the run alone.
+func (r *Runner) next(run *Run) *Run {
+	run.ending.Lock()
+	defer run.ending.Unlock()
+	run.kept.Completing()
+	sent := lockrepo.Now()
+	next, err := r.handovers.do(run)
+	if err != nil {
+		state, _, askErr := r.ask(context.Background(), run)
+		if askErr != nil || state != stateComplete {
+			run.kept.Resume()
+			return nil
+		}
+		// It was committed after all, and only its answer was lost: go on with the run that it has started.
+		if next, err = r.findRun(uuid.MustParse(run.heir), run.token.Lock, sent); err != nil {
+			run.Logger().Warn("hand-over had no answer", "error", err)
+		}
+		run.ended.Store(true)
+		return next
+	}
+	if next != nil {
+		run.ended.Store(true)
+	}
+	return next
+}
+
+// finish ends the run in the database. A run whose lease is gone is ended by the sweep of whoever notices first.
+func (r *Runner) finish(run *Run, outcome string, cause error) {
+	run.ending.Lock()
+	defer run.ending.Unlock()
+	if run.ended.Swap(true) {
+		return
+	}
+	if outcome == stateLost {
+		run.kept.Revoke(cause)
+		r.ended(run, outcome, false, cause)
+		r.wakeSweep()
+		return
+	}
+	run.kept.Completing()
+	ok, err := r.ends.do(endRequest{run, outcome, run.retryAfter(outcome), message(cause)})
+	for try := 0; err != nil && try < 3; try++ {
+		ok, err = r.finishAgain(run, outcome, cause)
+	}
+	if err != nil {
+		run.Logger().Error("end of run had no answer: its lease runs out and the sweep ends it", "error", err)
+		return
+	}
+	r.ended(run, outcome, ok, cause)
+}
+
+// finishAgain asks what became of an end without an answer, and sends it once more if it didn't commit.
+func (r *Runner) finishAgain(run *Run, outcome string, cause error) (bool, error) {
+	state, ended, err := r.ask(context.Background(), run)
+	if err != nil || ended {
+		return state == outcome, err
+	}
+	return r.ends.do(endRequest{run, outcome, run.retryAfter(outcome), message(cause)})
+}
+
+// ended logs and counts what has become of a run; ok is false when the fence refused its end.
+func (r *Runner) ended(run *Run, outcome string, ok bool, cause error) {
+	log := run.Logger()
+	if run.kept != nil {
+		log = log.With("took", time.Since(run.lease.AcquiredAt).Round(time.Millisecond).String())
+	}
+	switch {
+	case !ok && outcome != stateLost:
+		log.Warn("end of run refused: its lease was not live any more; the period is owed again", "outcome", outcome)
+		r.refusedEnd(run, outcome)
+	case outcome == stateComplete && cause == nil:
+		log.Info("run complete")
+	case outcome == stateComplete:
+		log.Warn("function returned an error after it had completed the period", "error", cause)
+	case outcome == stateDrained:
+		log.Info("run drained: it costs no attempt", "error", cause)
+	default:
+		log.Warn("run ended", "outcome", outcome, "error", cause, "attempts_left", run.most-run.Attempt)
+	}
+	r.count(run, outcome, ok)
+}
+
+// count counts the period's new state.
+func (r *Runner) count(run *Run, outcome string, ok bool) {
+	switch {
+	case !ok:
+		return
+	case outcome == stateComplete:
+		r.metrics.Periods.WithLabelValues(run.Job, "complete", "").Inc()
+	case outcome != stateDrained && run.Attempt >= run.most:
+		r.metrics.Periods.WithLabelValues(run.Job, "dead", outcome).Inc()
+	}
+}
+
+func (r *Runner) refusedEnd(run *Run, outcome string) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	run.refused(ctx, run.lostError(), "end "+outcome)
+}
+
+func (r *Run) lostError() error {
+	return &lockrepo.LostError{Token: r.token, Cause: lockrepo.ErrExpired}
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	s := err.Error()
+	var p *PanicError
+	if errors.As(err, &p) {
+		s += "\n" + string(p.Stack)
+	}
+	return s[:min(len(s), 4000)]
+}
+
+// The lane was written by the start, whatever it found: FOR UPDATE on it waits for the end of a transaction whose
+// reply was lost.
+const (
+	waitLaneSQL = `select seq from pawl.lanes where lock = $1 for update`
+	findRunSQL  = `
+select ` + runColumns + `, r.delivery
+  from pawl.runs r join pawl.periods p on p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = r.id
+  join pawl.locks g on g.name = r.lock and g.grant_id = r.id
+  left join pawl.checkpoints c on c.job = p.job and c.key = p.key and c.revision = p.revision
+ where r.id = $1::text::uuid and r.ended_at is null`
+)
+
+// findRun looks for the run of a start that had no answer. Nil: it wasn't committed.
+func (r *Runner) findRun(id uuid.UUID, lock string, sent lockrepo.Instant) (*Run, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	var x runRow
+	var delivery *int64
+	var seq int64
+	if err := r.pool.QueryRow(ctx, waitLaneSQL, lock).Scan(&seq); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return nil, err
+	}
+	err := r.pool.QueryRow(ctx, findRunSQL, id.String()).Scan(append(x.dest(), &delivery)...)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return r.run(x, lock, deref(delivery), sent), nil
+}
+
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}

@@ -1,0 +1,50 @@
+package jobs
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Enter: all lanes that the transaction will ever need, at once, by name.
+const laneSQL = `select pawl.lane($1::text[])`
+
+// Leave: last, as a statement of its own, with a snapshot taken after the lanes were granted.
+const advanceSQL = `select pawl.advance($1::text[])`
+
+// transact sends a batch as one READ COMMITTED transaction in one round trip. A role's
+// default_transaction_isolation must not matter.
+func (r *Runner) transact(ctx context.Context, b *pgx.Batch) error {
+	conn, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	whole := &pgx.Batch{}
+	whole.Queue("begin isolation level read committed")
+	whole.QueuedQueries = append(whole.QueuedQueries, b.QueuedQueries...)
+	whole.Queue("commit")
+	err = conn.SendBatch(ctx, whole).Close()
+	if err != nil && !conn.Conn().IsClosed() {
+		_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback") // without it the pool closes the connection
+	}
+	return err
+}
+
+// advance makes the lane rule true for some locks, in a transaction of its own.
+func (r *Runner) advance(ctx context.Context, locks ...string) error {
+	var b pgx.Batch
+	b.Queue(advanceSQL, locks)
+	return r.transact(ctx, &b)
+}
+
+type batch = pgx.Batch
+
+// laneBatch enters one lane, queues what changes its periods, and leaves.
+func laneBatch(lock string, changes func(*batch)) *batch {
+	var b batch
+	b.Queue(laneSQL, []string{lock})
+	changes(&b)
+	b.Queue(advanceSQL, []string{lock})
+	return &b
+}

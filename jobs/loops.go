@@ -1,0 +1,122 @@
+package jobs
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	planEvery     = time.Second
+	backstopEvery = 5 * time.Second
+	progressEvery = time.Second
+	tellEvery     = 30 * time.Second // that a loop still fails
+)
+
+// loops starts what every replica does beside its runs.
+func (r *Runner) loops(ctx context.Context, pooled bool) {
+	r.loop(ctx, "planner", nil, func(ctx context.Context) (time.Duration, error) { return jitter(planEvery), r.plan(ctx) })
+	r.loop(ctx, "sweep", r.sweepNow, r.sweep)
+	r.loop(ctx, "backstop", nil, func(ctx context.Context) (time.Duration, error) { return jitter(backstopEvery), r.backstop(ctx) })
+	r.loop(ctx, "progress", nil, func(ctx context.Context) (time.Duration, error) { return progressEvery, r.flush(ctx) })
+	if !pooled { // a transaction pooler passes no notification on
+		r.loop(ctx, "listener", nil, r.listen)
+	}
+}
+
+// loop calls turn until ctx ends, as often as turn says or when woken. It tells that turn fails when that begins,
+// every half minute, and when it is over.
+func (r *Runner) loop(ctx context.Context, name string, wake <-chan struct{}, turn func(context.Context) (time.Duration, error)) {
+	r.busyFor.Go(func() {
+		var told time.Time
+		failing := false
+		for {
+			again, err := turn(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				if !failing || time.Since(told) > tellEvery {
+					r.log.Warn("the database didn't do what was asked; trying on", "loop", name, "error", err)
+					told = time.Now()
+				}
+				failing, again = true, max(again, jitter(time.Second))
+			case failing:
+				r.log.Info("works again", "loop", name)
+				failing = false
+			}
+			if !wait(ctx, again, wake) {
+				return
+			}
+		}
+	})
+}
+
+// wait waits for d or a wake-up; false when ctx has ended.
+func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+	case <-wake:
+	}
+	return true
+}
+
+// jitter keeps replicas that started together apart.
+func jitter(d time.Duration) time.Duration { return d*8/10 + rand.N(d*4/10) }
+
+const progressSQL = `
+update pawl.runs r set done = p.done, total = nullif(p.total, 0)
+  from unnest($1::text[], $2::bigint[], $3::bigint[]) as p(run, done, total) where r.id = p.run::uuid and r.ended_at is null`
+
+// flush writes the progress of this process's runs, all in one statement.
+func (r *Runner) flush(ctx context.Context) error {
+	moved := r.live.moved()
+	if len(moved) == 0 {
+		return nil
+	}
+	ids, done, total := make([]string, len(moved)), make([]int64, len(moved)), make([]int64, len(moved))
+	for i, run := range moved {
+		ids[i], done[i], total[i] = run.ID.String(), run.done.Load(), run.total.Load()
+	}
+	_, err := r.pool.Exec(ctx, progressSQL, ids, done, total)
+	return err
+}
+
+const (
+	waitingSQL = `select exists (select from pawl.lanes where lock = $1 and not_before > clock_timestamp())`
+	wakeSQL    = `update pawl.lanes set not_before = null where lock = $1`
+)
+
+// listen hears that a lock was released by somebody outside, and lets a delivery that waited for it come at once.
+func (r *Runner) listen(ctx context.Context) (time.Duration, error) {
+	conn, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return time.Second, err
+	}
+	c := conn.Hijack()
+	defer c.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it is given up
+	if _, err := c.Exec(ctx, "listen pawl_released"); err != nil {
+		return time.Second, err
+	}
+	for {
+		n, err := c.WaitForNotification(ctx)
+		if err != nil {
+			return time.Second, err
+		}
+		if err := r.wake(ctx, n.Payload); err != nil {
+			return time.Second, err
+		}
+	}
+}
+
+func (r *Runner) wake(ctx context.Context, lock string) error {
+	var waiting bool
+	if err := r.pool.QueryRow(ctx, waitingSQL, lock).Scan(&waiting); err != nil || !waiting {
+		return err
+	}
+	return r.transact(ctx, laneBatch(lock, func(b *batch) { b.Queue(wakeSQL, lock) }))
+}

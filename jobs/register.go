@@ -1,0 +1,103 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	storedSQL = `
+select job, app, lock, definition, watermark, clock_timestamp() from pawl.schedules where job = $1 for update`
+
+	// A conflict is another replica that registers at the same moment: its row is looked at next.
+	storeSQL = `
+insert into pawl.schedules (job, app, lock, definition, watermark, next_at)
+values ($1, $2, $3, $4::text::jsonb, coalesce($5::timestamptz, clock_timestamp()), $6::timestamptz)
+on conflict (job) do nothing`
+
+	editSQL = `
+update pawl.schedules set lock = $2, definition = $3::text::jsonb, watermark = $4::timestamptz, next_at = $5::timestamptz,
+       changed_at = clock_timestamp(), retired_at = null
+ where job = $1`
+)
+
+// register stores the definitions of this runner's jobs. Jobs of other runners are left alone.
+func (r *Runner) register(ctx context.Context) error {
+	for _, name := range r.names {
+		if err := r.registerJob(ctx, r.jobs[name]); err != nil {
+			return &JobError{Job: name, Err: err}
+		}
+	}
+	return nil
+}
+
+func (r *Runner) registerJob(ctx context.Context, j Job) error {
+	for range 2 { // a new row is inserted first and looked at then
+		stored := false
+		err := pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, storedSQL, j.Name)
+			if err != nil {
+				return err
+			}
+			old, err := pgx.CollectExactlyOneRow(rows, scanPlanned)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return r.store(ctx, tx, j)
+			}
+			if err != nil {
+				return err
+			}
+			stored = true
+			return r.edit(ctx, tx, j, old)
+		})
+		if err != nil || stored {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Runner) store(ctx context.Context, tx pgx.Tx, j Job) error {
+	d := j.definition(r.cfg.App)
+	s, err := d.parse()
+	if err != nil {
+		return err
+	}
+	var start *time.Time
+	now := time.Now()
+	if err := tx.QueryRow(ctx, `select clock_timestamp()`).Scan(&now); err != nil {
+		return err
+	}
+	if !j.Start.IsZero() {
+		start, now = &j.Start, j.Start
+	}
+	_, err = tx.Exec(ctx, storeSQL, j.Name, d.App, d.Lock, string(d.json()), start, nextAt(s, now))
+	return err
+}
+
+// edit replaces a stored definition. Ticks up to now are planned by the old one first, or they would be lost.
+func (r *Runner) edit(ctx context.Context, tx pgx.Tx, j Job, old *planned) error {
+	d := j.definition(r.cfg.App)
+	if old.App != d.App {
+		return fmt.Errorf("it %w, %q: rename this job, or set jobs.Config.App to %q", errOtherApp, old.App, old.App)
+	}
+	if old.definition == d {
+		return nil
+	}
+	s, err := d.parse()
+	if err != nil {
+		return err
+	}
+	now := old.now
+	if err := r.plans.fill(old); err != nil {
+		r.log.Error("old schedule can't be planned: its last ticks are lost", "job", j.Name, "error", err)
+	} else if err := r.writePlan(ctx, tx, []*planned{old}); err != nil {
+		return err
+	}
+	r.log.Info("schedule changed", "job", j.Name, "was", old.Schedule, "is", d.Schedule)
+	_, err = tx.Exec(ctx, editSQL, j.Name, d.Lock, string(d.json()), now, nextAt(s, now))
+	return err
+}

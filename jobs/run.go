@@ -1,0 +1,100 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"pawl/fence"
+	"pawl/jobs/schedule"
+	"pawl/lockrepo"
+)
+
+// Run is one attempt at a period, under one token. Its methods may be called from several goroutines.
+type Run struct {
+	ID          uuid.UUID // also the grant id of its lease
+	Job         string
+	Period      schedule.Period
+	Revision    int       // of the period; a rerun has a larger one
+	Attempt     int       // 1, 2, …
+	ScheduledAt time.Time // when the period was due, UTC
+
+	runner     *Runner
+	job        Job
+	most       int // runs that the period may have
+	token      fence.Token
+	lease      lockrepo.Lease
+	kept       *lockrepo.Kept
+	delivery   int64
+	checkpoint []byte
+	heir       string // id of the run that a hand-over would start
+
+	done, total, flushed atomic.Int64 // flushed: the last done that was written, plus one
+	mu                   sync.Mutex   // guards checkpoint
+	ending               sync.Mutex   // held while the run ends
+	ended, completed     atomic.Bool // completed: by Complete
+}
+
+// Token returns the fencing token of this run: pass it along to whatever the run writes.
+func (r *Run) Token() fence.Token { return r.token }
+
+// Holder returns the name under which this process holds the lock.
+func (r *Run) Holder() string { return r.runner.cfg.Holder }
+
+// Logger returns a logger that adds lock, token, job, period and run.
+func (r *Run) Logger() *slog.Logger {
+	return r.runner.log.With("lock", r.token.Lock, "token", r.token.Seq, "job", r.Job, "period", r.Period.Key,
+		"run", r.ID.String(), "attempt", r.Attempt)
+}
+
+// Resume reads the checkpoint that an earlier run of the period (or this one) has left into v. False: there is none.
+func (r *Run) Resume(v any) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.checkpoint == nil {
+		return false, nil
+	}
+	if err := json.Unmarshal(r.checkpoint, v); err != nil {
+		return false, fmt.Errorf("jobs: checkpoint of %s %s doesn't fit %T: %w", r.Job, r.Period.Key, v, err)
+	}
+	return true, nil
+}
+
+// Progress says how much of the work is done, in any unit. It is written once a second; total 0 means unknown.
+func (r *Run) Progress(done, total int64) {
+	r.total.Store(total)
+	r.done.Store(done)
+}
+
+// alive answers nil while the run may write, or why not.
+func (r *Run) alive() error {
+	if r.ended.Load() {
+		return fmt.Errorf("jobs: %s %s: %w", r.Job, r.Period.Key, ErrEnded)
+	}
+	return r.kept.Check()
+}
+
+// refused records a write that the fence has turned away and counts it.
+func (r *Run) refused(ctx context.Context, err error, statement string) {
+	if !errors.Is(err, fence.ErrStale) && !errors.Is(err, fence.ErrNotHeld) {
+		return
+	}
+	r.Logger().Warn("write refused", "statement", statement, "error", err)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	target := ""
+	var stale *fence.StaleError
+	if errors.As(err, &stale) {
+		target = stale.Target
+	}
+	if err := fence.Refused(ctx, r.runner.pool, r.token, target, statement); err != nil {
+		r.Logger().Warn("refusal not recorded", "error", err)
+	}
+}

@@ -1,0 +1,199 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/riverqueue/river"
+
+	"pawl/lockrepo"
+)
+
+const (
+	callTimeout   = 10 * time.Second // of a database call that no caller bounds
+	drainPatience = 2 * time.Second  // for a function to return once the shutdown's grace is over
+	ownConns      = 10               // pawl's own connections, apart from Config.Pool and the heartbeats' two
+	executors     = 2                // transactions of coalesced starts, ends and hand-overs at a time, each
+	mostBatch     = 256              // requests in one of them
+)
+
+// Config configures a [Runner]. Pool is required; the zero value of the other fields means their default.
+type Config struct {
+	Pool        *pgxpool.Pool         // what jobs write through; the runner opens connections of its own beside it
+	App         string                // whose jobs these are; default "default"
+	Holder      string                // unique among live processes; default host/pid/random
+	Concurrency int                   // runs at a time, 1 to 1000; default 10
+	Grace       time.Duration         // for runs to finish at shutdown, and for a function to return after its context has ended; default 30s
+	Logger      *slog.Logger          // default discards
+	Registerer  prometheus.Registerer // default none
+}
+
+// Runner plans, delivers and runs jobs in one process. Any number of processes may share a database.
+type Runner struct {
+	cfg     Config
+	log     *slog.Logger
+	metrics *Metrics
+	jobs    map[string]Job
+
+	pool   *pgxpool.Pool
+	repo   *lockrepo.Repo
+	client *river.Client[pgx.Tx]
+	plans  planCache
+
+	starts    *batcher[startRequest, started]
+	ends      *batcher[endRequest, bool]
+	handovers *batcher[*Run, *Run]
+
+	cancel   context.CancelCauseFunc // ends the context of all runs
+	draining atomic.Bool
+	running  atomic.Bool
+	gone     chan struct{} // closed when stuck functions aren't waited for any more
+	sweepNow chan struct{}
+	live     runs
+	stuck    atomic.Int64
+	names    []string // of the jobs, sorted
+	ttls     []int64  // their TTLs in ms
+	busyFor  sync.WaitGroup
+}
+
+// New returns a runner without jobs, or the first field of cfg that can't be used. It doesn't touch the database.
+func New(cfg Config) (*Runner, error) {
+	cfg.App = cmp.Or(cfg.App, "default")
+	cfg.Holder = cmp.Or(cfg.Holder, defaultHolder())
+	cfg.Concurrency = cmp.Or(cfg.Concurrency, 10)
+	cfg.Grace = cmp.Or(cfg.Grace, 30*time.Second)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	switch {
+	case cfg.Pool == nil:
+		return nil, &ConfigError{Field: "Pool", Value: "nil", Fix: "give the pool that jobs write through"}
+	case cfg.Concurrency < 1 || cfg.Concurrency > 1000:
+		return nil, &ConfigError{Field: "Concurrency", Value: cfg.Concurrency, Fix: "use 1 to 1000"}
+	case cfg.Grace < 0:
+		return nil, &ConfigError{Field: "Grace", Value: cfg.Grace, Fix: "use a positive duration"}
+	case len(cfg.Holder) > 100:
+		return nil, &ConfigError{Field: "Holder", Value: cfg.Holder, Fix: "use at most 100 bytes"}
+	}
+	return &Runner{
+		cfg: cfg, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{},
+		gone: make(chan struct{}), sweepNow: make(chan struct{}, 1),
+	}, nil
+}
+
+// Add adds a job. It returns a [*ConfigError] or [*JobError] that names the field, the value and the fix. All jobs are added
+// before Run.
+func (r *Runner) Add(j Job) error {
+	j, _, err := j.withDefaults()
+	if err != nil {
+		return err
+	}
+	if _, twice := r.jobs[j.Name]; twice {
+		return &ConfigError{j.Name, "Name", j.Name, "it is used twice: give each job a name of its own"}
+	}
+	r.jobs[j.Name] = j
+	return nil
+}
+
+// Run stores the jobs' schedules, then plans, delivers and runs until ctx ends. Then it takes no new work, lets runs
+// finish within the grace, cancels the rest (they are drained and cost no attempt), and returns nil. It returns an
+// error if it can't begin. A runner runs once.
+func (r *Runner) Run(ctx context.Context) error {
+	if r.running.Swap(true) {
+		return errors.New("jobs: Run was called twice: make a runner for each")
+	}
+	r.names = slices.Sorted(maps.Keys(r.jobs))
+	for _, name := range r.names {
+		r.ttls = append(r.ttls, r.jobs[name].TTL.Milliseconds())
+	}
+	pooled, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.shut()
+	if err := r.register(ctx); err != nil {
+		return err
+	}
+	root, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(ErrDrained)
+	r.cancel = cancel
+	if err := r.deliver(root, pooled); err != nil {
+		return err
+	}
+	background, stop := context.WithCancel(root)
+	r.loops(background, pooled)
+	r.log.Info("runner started", "holder", r.cfg.Holder, "jobs", r.names, "concurrency", r.cfg.Concurrency, "polling", pooled)
+	<-ctx.Done()
+	r.drain()
+	stop()
+	r.busyFor.Wait()
+	return nil
+}
+
+// open opens what the runner needs of the database.
+func (r *Runner) open(ctx context.Context) (pooled bool, err error) {
+	base := r.cfg.Pool.Config()
+	if pooled, err = lockrepo.IsPooled(ctx, base.ConnConfig); err != nil {
+		return pooled, fmt.Errorf("jobs: %w", err)
+	}
+	// Planning dominates single starts unless the plan is kept.
+	settings := map[string]string{"plan_cache_mode": "force_generic_plan"}
+	if r.pool, err = lockrepo.OwnPool(ctx, base, "pawl "+r.cfg.App, ownConns, settings); err != nil {
+		return pooled, fmt.Errorf("jobs: %w", err)
+	}
+	r.repo, err = lockrepo.New(lockrepo.Config{
+		Pool: r.pool, Holder: r.cfg.Holder, Grace: r.cfg.Grace, Logger: r.log, Registerer: r.cfg.Registerer,
+	})
+	if err != nil {
+		r.pool.Close()
+		return pooled, err
+	}
+	r.starts = newBatcher(executors, mostBatch, r.start)
+	r.ends = newBatcher(executors, mostBatch, r.end)
+	r.handovers = newBatcher(executors, mostBatch, r.handover)
+	return pooled, nil
+}
+
+func (r *Runner) shut() {
+	r.starts.close()
+	r.ends.close()
+	r.handovers.close()
+	r.repo.Close()
+	r.pool.Close()
+}
+
+// Ready answers nil, or a [*NotReadyError] that says why the runner takes no work.
+func (r *Runner) Ready() error {
+	switch n := r.stuck.Load(); {
+	case r.draining.Load():
+		return &NotReadyError{"draining: runs are finishing, no new ones start"}
+	case n >= int64(r.cfg.Concurrency):
+		return &NotReadyError{fmt.Sprintf("all %d slots are stuck in functions that ignore their context: restart this process", n)}
+	}
+	return nil
+}
+
+// handled returns the names and TTLs of the jobs whose function this process has.
+func (r *Runner) handled() ([]string, []int64) { return r.names, r.ttls }
+
+// busy is how long a lock that somebody outside holds is left alone, unless its release is heard.
+func (r *Runner) busy() time.Duration { return 2 * time.Second }
+
+func defaultHolder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%.60s/%d/%s", host, os.Getpid(), rand.Text()[:8])
+}

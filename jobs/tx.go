@@ -1,0 +1,177 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"pawl/fence"
+)
+
+// mineSQL goes with the guard: the period must be this run's, which it isn't any more once a person has cancelled it.
+const mineSQL = `; select pawl.must(exists (select from pawl.runs r join pawl.periods p using (job, key, revision)
+  where r.id = '%s' and p.run = r.id and p.state = 'running'), 'PW002')`
+
+// commitTimeout bounds a COMMIT, which has a context of its own: cancelled halfway its outcome would be unknown.
+const commitTimeout = 5 * time.Second
+
+// Tx runs fn in a guarded transaction: it commits wholly under this run's token, or fails. After a newer token has
+// been granted nothing that it still tries to write can land; that is [fence.ErrStale] (or [fence.ErrNotHeld]) and
+// a recorded refusal. [fence.ErrUnknown]: the reply to COMMIT was lost; if fn called [Run.Checkpoint] pawl asks
+// and answers for certain.
+func (r *Run) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	if err := r.alive(); err != nil {
+		r.refused(ctx, err, "begin")
+		return err
+	}
+	g := &guarded{run: r}
+	err := g.work(ctx, fn, nil)
+	if errors.Is(err, fence.ErrUnknown) && g.operation != uuid.Nil {
+		err = r.askCheckpoint(ctx, g.operation, err)
+	}
+	if err == nil && g.operation != uuid.Nil {
+		r.mu.Lock()
+		r.checkpoint = g.value
+		r.mu.Unlock()
+	}
+	r.refused(ctx, err, "transaction")
+	return err
+}
+
+// guarded is the transaction that a job's function gets. It remembers the checkpoint that commits with it.
+type guarded struct {
+	pgx.Tx
+	run       *Run
+	operation uuid.UUID
+	value     []byte
+}
+
+// Commit refuses: the transaction is committed with a guard, by whoever gave it.
+func (g *guarded) Commit(context.Context) error { return errGiven }
+
+// Rollback refuses too: return an error instead.
+func (g *guarded) Rollback(context.Context) error { return errGiven }
+
+var errGiven = errors.New("jobs: the transaction is ended by Run.Tx or Run.Complete: return from the function instead")
+
+// work begins, runs fn and then last, and commits. With last the guard before COMMIT is left out: last has released
+// the lease, which the guard would take for a loss.
+func (g *guarded) work(ctx context.Context, fn func(pgx.Tx) error, last func(context.Context, pgx.Tx) error) (err error) {
+	opts := fence.BeginOptions(g.run.token, g.run.job.TTL)
+	opts.BeginQuery += fmt.Sprintf(mineSQL, g.run.ID)
+	if last != nil {
+		opts.CommitQuery = ""
+	}
+	if g.Tx, err = g.run.runner.cfg.Pool.BeginTx(ctx, opts); err != nil {
+		return fence.Wrap(err, g.run.token)
+	}
+	defer func() { _ = g.Tx.Rollback(context.WithoutCancel(ctx)) }()
+	if fn != nil {
+		if err = fn(g); err != nil {
+			return fence.Wrap(err, g.run.token)
+		}
+	}
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	if last != nil {
+		if err = last(own, g.Tx); err != nil {
+			return fence.Wrap(err, g.run.token)
+		}
+	}
+	return fence.WrapCommit(g.Tx.Commit(own), g.run.token)
+}
+
+// The mark of a checkpoint is its token: an older one never overwrites a newer one's, and only the period's own run
+// writes it.
+const checkpointSQL = `
+insert into pawl.checkpoints as c (job, key, revision, token, operation, value)
+select p.job, p.key, p.revision, $4::bigint, $5::text::uuid, $6::text::jsonb
+  from pawl.periods p where p.job = $1 and p.key = $2 and p.revision = $3::int and p.state = 'running' and p.token = $4::bigint
+on conflict (job, key, revision) do update
+   set token = excluded.token, operation = excluded.operation, value = excluded.value, at = clock_timestamp()
+ where c.token <= excluded.token`
+
+// Checkpoint stores v, as JSON, so that it commits with tx, the transaction that [Run.Tx] gave. A later run of the
+// period finds it by [Run.Resume].
+func (r *Run) Checkpoint(ctx context.Context, tx pgx.Tx, v any) error {
+	g, ok := tx.(*guarded)
+	if !ok || g.run != r {
+		return errors.New("jobs: Checkpoint needs the transaction that Run.Tx gave, not one of its own or a nested one")
+	}
+	value, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("jobs: checkpoint of %s %s: %w", r.Job, r.Period.Key, err)
+	}
+	operation := uuid.New()
+	tag, err := g.Exec(ctx, checkpointSQL, r.Job, r.Period.Key, r.Revision, r.token.Seq, operation.String(), string(value))
+	if err != nil {
+		return fence.Wrap(err, r.token)
+	}
+	if tag.RowsAffected() != 1 {
+		return fmt.Errorf("jobs: checkpoint of %s %s: the period is not this run's: %w", r.Job, r.Period.Key, fence.ErrNotHeld)
+	}
+	g.operation, g.value = operation, value
+	return nil
+}
+
+const askCheckpointSQL = `select operation::text from pawl.checkpoints where job = $1 and key = $2 and revision = $3::int for update`
+
+// askCheckpoint turns an unknown outcome into a known one: the operation id in the row tells whether it committed.
+func (r *Run) askCheckpoint(ctx context.Context, operation uuid.UUID, unknown error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	var found string
+	err := r.runner.pool.QueryRow(ctx, askCheckpointSQL, r.Job, r.Period.Key, r.Revision).Scan(&found)
+	switch {
+	case err == nil && found == operation.String():
+		return nil
+	case err == nil || errors.Is(err, pgx.ErrNoRows):
+		return fmt.Errorf("jobs: %s %s: transaction was not committed, it may be tried again: %w", r.Job, r.Period.Key, ErrNotCommitted)
+	}
+	return errors.Join(unknown, err)
+}
+
+// Complete runs fn in a guarded transaction and commits what it wrote together with the completion of the period
+// and the release of the lease. fn may be nil. After it the run has ended: nothing else may be written.
+func (r *Run) Complete(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	r.ending.Lock()
+	defer r.ending.Unlock()
+	if err := r.alive(); err != nil {
+		r.refused(ctx, err, "complete")
+		return err
+	}
+	g := &guarded{run: r}
+	err := g.work(ctx, fn, func(ctx context.Context, tx pgx.Tx) error {
+		r.kept.Completing()
+		b := endBatch([]endRequest{{run: r, outcome: stateComplete}}, true, func(uuid.UUID, bool) {})
+		return tx.SendBatch(ctx, b).Close()
+	})
+	if errors.Is(err, fence.ErrUnknown) {
+		err = r.askComplete(ctx, err)
+	}
+	if err != nil {
+		r.kept.Resume()
+		r.refused(ctx, err, "complete")
+		return err
+	}
+	r.completed.Store(true)
+	r.ended.Store(true)
+	return nil
+}
+
+// askComplete finds out whether a completion whose reply was lost has committed.
+func (r *Run) askComplete(ctx context.Context, unknown error) error {
+	state, _, err := r.runner.ask(ctx, r)
+	switch {
+	case err != nil:
+		return errors.Join(unknown, err)
+	case state == stateComplete:
+		return nil
+	}
+	return fmt.Errorf("jobs: %s %s: completion was not committed, it may be tried again: %w", r.Job, r.Period.Key, ErrNotCommitted)
+}

@@ -1,0 +1,210 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/google/uuid"
+
+	"pawl/lockrepo"
+)
+
+// One delivery works at most this many periods of its lock, for at most this long; then the rest goes through the
+// queue, so that other locks get their turn.
+const (
+	mostPeriods = 16
+	mostTime    = 5 * time.Second
+)
+
+// patience is how long a function may ignore that its context has ended before its slot counts as stuck.
+const patience = 3 * time.Second
+
+// lock works off what is owed under one lock, as a delivery found it.
+func (r *Runner) lock(ctx context.Context, name string, delivery int64) {
+	run := r.begin(name, delivery)
+	for n, since := 1, time.Now(); run != nil; n++ {
+		more := n < mostPeriods && time.Since(since) < mostTime && !r.draining.Load()
+		run = r.period(ctx, run, more)
+	}
+}
+
+// begin starts the oldest period that may run. Nil: there is none, or the lock is held.
+func (r *Runner) begin(name string, delivery int64) *Run {
+	q := startRequest{lock: name, grant: uuid.New(), delivery: delivery}
+	sent := lockrepo.Now()
+	for try := 0; ; try++ {
+		s, err := r.starts.do(q)
+		switch {
+		case err != nil:
+			s.run, err = r.findRun(q.grant, name, sent)
+			if err != nil {
+				// The backstop ends this delivery, and the sweep the run, if there is one.
+				r.log.Warn("start had no answer", "lock", name, "error", err)
+			}
+			return s.run
+		case s.outcome == outcomeAdopt && try == 0:
+			if err := r.adopt(); err != nil {
+				r.log.Error("server has restarted and isn't adopted", "lock", name, "error", err)
+				return nil
+			}
+		case s.outcome == outcomeAdopt:
+			return nil
+		default:
+			return s.run
+		}
+	}
+}
+
+func (r *Runner) adopt() error {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	return r.repo.Adopt(ctx, false)
+}
+
+// period runs one period to its end. With more the next one of the lock may follow in the same transaction; it is
+// returned.
+func (r *Runner) period(ctx context.Context, run *Run, more bool) *Run {
+	ctx, stop := r.context(ctx, run)
+	defer stop()
+	r.live.add(run)
+	defer r.live.remove(run)
+	r.metrics.Lateness.WithLabelValues(run.Job).Observe(run.lease.AcquiredAt.Sub(run.ScheduledAt).Seconds())
+	if r.log.Enabled(ctx, slog.LevelInfo) {
+		run.Logger().InfoContext(ctx, "run started", "acquired_at", run.lease.AcquiredAt, "expires_at", run.lease.ExpiresAt)
+	}
+	outcome, err := r.call(ctx, run)
+	switch {
+	case run.completed.Load():
+		r.ended(run, stateComplete, true, err)
+		return nil
+	case run.ended.Load(): // abandoned
+		return nil
+	}
+	if outcome == stateComplete && more {
+		if next := r.next(run); next != nil {
+			r.ended(run, stateComplete, true, nil)
+			return next
+		}
+	}
+	r.finish(run, outcome, err)
+	return nil
+}
+
+// context is what the function gets: it ends with the lease, the timeout or the process, and says which.
+func (r *Runner) context(ctx context.Context, run *Run) (context.Context, func()) {
+	cancel := func() {}
+	if run.job.Timeout != NoTimeout {
+		ctx, cancel = context.WithTimeoutCause(ctx, run.job.Timeout, ErrTimeout)
+	}
+	ctx, run.kept = r.repo.Keep(ctx, run.lease)
+	return ctx, func() { run.kept.Stop(); cancel() }
+}
+
+// call runs the function and waits for it, at most grace longer than its context lives. A function that hasn't
+// returned by then loses its token; its slot is free when it returns at last.
+func (r *Runner) call(ctx context.Context, run *Run) (outcome string, err error) {
+	done := make(chan error, 1)
+	go func() { done <- protect(ctx, run) }()
+	select {
+	case err = <-done:
+		return outcomeOf(ctx, err), err
+	case <-ctx.Done():
+	}
+	cause, since := context.Cause(ctx), time.Now()
+	grace := time.NewTimer(r.grace(cause))
+	defer grace.Stop()
+	ignored := time.NewTimer(min(patience, r.grace(cause)))
+	defer ignored.Stop()
+	stuck := false
+	for {
+		select {
+		case err = <-done:
+			if stuck {
+				r.unstick(run)
+			}
+			return outcomeOf(ctx, err), errors.Join(cause, err)
+		case <-ignored.C:
+			stuck = true
+			r.stick(run, cause, since)
+		case <-grace.C:
+			if !stuck {
+				r.stick(run, cause, since)
+			}
+			r.abandon(run, done, cause, since)
+			return stateLost, cause
+		}
+	}
+}
+
+// grace is how long a function may take to return once its context has ended: the lease is renewed meanwhile, unless
+// the lease itself is what was lost.
+func (r *Runner) grace(cause error) time.Duration {
+	var lost *lockrepo.LostError
+	if errors.As(cause, &lost) {
+		return min(r.cfg.Grace, patience)
+	}
+	if errors.Is(cause, ErrDrained) {
+		return drainPatience
+	}
+	return r.cfg.Grace
+}
+
+// abandon ends the run of a function that doesn't return, so that a successor may start, and keeps the slot until it
+// does return.
+func (r *Runner) abandon(run *Run, done <-chan error, cause error, since time.Time) {
+	err := &StuckError{Job: run.Job, Period: run.Period.Key, Cause: cause, After: time.Since(since)}
+	run.kept.Revoke(cause)
+	r.finish(run, outcomeOfCause(cause), err)
+	select {
+	case <-done:
+	case <-r.gone:
+	}
+	r.unstick(run)
+	run.ended.Store(true)
+}
+
+// protect calls the function and turns a panic into an error.
+func protect(ctx context.Context, run *Run) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return run.job.Func(ctx, run)
+}
+
+func outcomeOf(ctx context.Context, err error) string {
+	switch {
+	case err == nil:
+		return stateComplete
+	case ctx.Err() != nil:
+		return outcomeOfCause(context.Cause(ctx))
+	}
+	return stateFailed // also after a refusal: if the lease is gone, the end is refused too
+}
+
+func outcomeOfCause(cause error) string {
+	switch {
+	case errors.Is(cause, ErrTimeout):
+		return stateTimedOut
+	case errors.Is(cause, ErrDrained):
+		return stateDrained
+	}
+	return stateLost
+}
+
+// retryAfter is exponential with full jitter and a floor of one second; a drained run is tried at once.
+func (run *Run) retryAfter(outcome string) time.Duration {
+	if outcome != stateFailed && outcome != stateTimedOut {
+		return 0
+	}
+	limit := run.job.RetryMaxDelay
+	if shift := run.Attempt - 1; shift < 30 {
+		limit = min(limit, run.job.RetryDelay<<shift)
+	}
+	return max(time.Second, rand.N(limit+1))
+}
