@@ -1,0 +1,33 @@
+package lockrepo
+
+import "time"
+
+// Instant is one reading of this machine's three clocks. Its zero value is
+// no reading.
+type Instant struct {
+	at    time.Time     // used for its monotonic reading
+	clock time.Time     // the wall clock: no monotonic reading
+	boot  time.Duration // goes on while the machine sleeps; 0 where there is none
+}
+
+// Now reads the clocks. A lease is trusted from the reading that was taken
+// before its request was sent.
+func Now() Instant {
+	at := time.Now()
+	return Instant{at: at, clock: at.Round(0), boot: bootTime()}
+}
+
+// proven is the time since then that no setting of a clock can change.
+func (i Instant) proven(then Instant) time.Duration {
+	return max(i.at.Sub(then.at), i.boot-then.boot)
+}
+
+// wall is the time since then by the wall clock.
+func (i Instant) wall(then Instant) time.Duration {
+	return i.clock.Sub(then.clock)
+}
+
+// ahead is by how much the wall clock has gone further than the others.
+func (i Instant) ahead(then Instant) time.Duration {
+	return i.wall(then) - i.proven(then)
+}

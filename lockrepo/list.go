@@ -1,0 +1,102 @@
+package lockrepo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Filter chooses locks. The zero Filter means the first 100 by name.
+type Filter struct {
+	Prefix string // of the name
+	State  string // held, stale or free; empty: all
+	After  string // names after this one: the last of the page before
+	Limit  int    // 1 to 1000; 0: 100
+}
+
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+)
+
+func checkLimit(n int) (int, error) {
+	n = cmp.Or(n, defaultLimit)
+	if n < 1 || n > maxLimit {
+		return 0, fmt.Errorf("limit %d: give one between 1 and %d", n, maxLimit)
+	}
+	return n, nil
+}
+
+// $1 prefix, $2 state, $3 after, $4 limit, $5 name.
+const listSQL = `
+select l.name, s.state, coalesce(l.holder, ''), coalesce(l.key, ''), l.token, l.acquired_at, l.renewed_at, l.expires_at,
+       coalesce(l.ttl, '0'), coalesce(r.job, ''), coalesce(r.key, ''), l.beats, l.longest_gap, clock_timestamp()
+  from pawl.locks l
+ cross join lateral (select case when l.grant_id is null then 'free' when l.expires_at > clock_timestamp() then 'held' else 'stale' end) s(state)
+  left join pawl.runs r on r.lock = l.name and r.ended_at is null and r.token = l.token
+ where starts_with(l.name, $1) and ($2::text = '' or s.state = $2::text) and ($3::text = '' or l.name > $3::text) and ($5::text is null or l.name = $5::text)
+ order by l.name limit $4::int`
+
+// List returns locks by name.
+func (r *Repo) List(ctx context.Context, f Filter) ([]Info, error) {
+	n, err := checkLimit(f.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("lockrepo: list: %w", err)
+	}
+	switch f.State {
+	case "", Held, Stale, Free:
+	default:
+		return nil, fmt.Errorf("lockrepo: list: state %q: give held, stale or free", f.State)
+	}
+	return r.infos(ctx, f.Prefix, f.State, f.After, n, nil)
+}
+
+// Show returns one lock, or [ErrNotFound].
+func (r *Repo) Show(ctx context.Context, lock string) (Info, error) {
+	all, err := r.infos(ctx, "", "", "", 1, &lock)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%w: %q", ErrNotFound, lock)
+	}
+	if err != nil {
+		return Info{}, err
+	}
+	return all[0], nil
+}
+
+func (r *Repo) infos(ctx context.Context, args ...any) ([]Info, error) {
+	out := []Info{} // [], not null, in JSON
+	err := r.ask(ctx, query{listSQL, args, func(rows pgx.Rows) error {
+		var i Info
+		_, err := pgx.ForEachRow(rows, []any{&i.Lock, &i.State, &i.Holder, &i.Key, &i.Token, &i.AcquiredAt, &i.RenewedAt, &i.ExpiresAt,
+			(*time.Duration)(&i.TTL), &i.Job, &i.Period, &i.Beats, (*time.Duration)(&i.LongestGap), &i.ReadAt}, func() error {
+			out = append(out, i.utc())
+			return nil
+		})
+		return err
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("lockrepo: list: %w", err)
+	}
+	return out, nil
+}
+
+// utc also copies the times, which the next row would overwrite.
+func (i Info) utc() Info {
+	i.AcquiredAt, i.RenewedAt, i.ExpiresAt = inUTC(i.AcquiredAt), inUTC(i.RenewedAt), inUTC(i.ExpiresAt)
+	i.ReadAt = i.ReadAt.UTC()
+	return i
+}
+
+func inUTC(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	u := t.UTC()
+	return &u
+}
+
+var errBefore = errors.New("before is negative: give the last one of the page before, or 0")
