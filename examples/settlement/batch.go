@@ -19,18 +19,19 @@ type batch struct {
 // The database adds up: a batch costs the worker one row, however many
 // payments it has. An old holder's statement finds a newer mark and writes
 // nothing, with a guard or without; rows are taken in the order of the key, so
-// that two holders can't deadlock.
+// that two holders can't deadlock. Merchant by merchant, since a join would
+// read the whole day for each batch.
 const batchSQL = `
 with batch as materialized (
   select id, fee_bps from $schema.merchant where id > $1 order by id limit $2
 ), net as materialized (
-  select p.merchant, p.currency, count(*) as payments,
-         coalesce(sum(p.amount_minor) filter (where p.kind = 'sale'), 0)::bigint as gross,
-         coalesce(sum(p.amount_minor) filter (where p.kind = 'refund'), 0)::bigint as refunds,
-         coalesce(sum(p.amount_minor) filter (where p.kind = 'chargeback'), 0)::bigint as chargebacks,
-         coalesce(sum($schema.fee(p.amount_minor, b.fee_bps)) filter (where p.kind = 'sale'), 0)::bigint as fees
-    from batch b join $schema.payments p on p.merchant = b.id and p.at >= $3 and p.at < $4
-   group by p.merchant, p.currency
+  select b.id as merchant, n.* from batch b cross join lateral (
+    select currency, count(*) as payments,
+           coalesce(sum(amount_minor) filter (where kind = 'sale'), 0)::bigint as gross,
+           coalesce(sum(amount_minor) filter (where kind = 'refund'), 0)::bigint as refunds,
+           coalesce(sum(amount_minor) filter (where kind = 'chargeback'), 0)::bigint as chargebacks,
+           coalesce(sum($schema.fee(amount_minor, b.fee_bps)) filter (where kind = 'sale'), 0)::bigint as fees
+      from $schema.payments where merchant = b.id and at >= $3 and at < $4 group by currency) n
 ), written as (
   insert into $schema.settlement (merchant, day, currency, gross, refunds, chargebacks, fees, net, payments, last_token, run)
   select merchant, $5::date, currency, gross, refunds, chargebacks, fees, gross - refunds - chargebacks - fees, payments, $6, $7

@@ -27,8 +27,8 @@ func generated(t *testing.T, cfg Config, in Input) (*Settlement, *pgxpool.Pool) 
 }
 
 const digestSQL = `select md5(string_agg(p::text, e'\n' order by id)) from
- (select id, merchant, extract(epoch from at)::bigint, currency, kind, amount_minor, fee_bps
-    from $schema.payments join $schema.merchant m on m.id = merchant) p (id)`
+ (select p.id, merchant, extract(epoch from at)::bigint, currency, kind, amount_minor, fee_bps
+    from $schema.payments p join $schema.merchant m on m.id = merchant) p`
 
 func TestTheSameInputMakesTheSamePayments(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestTheSameInputMakesTheSamePayments(t *testing.T) {
 		t.Errorf("generated again: digest %s, was %s", second, first)
 	}
 	// Pinned: a demo's figures can be compared with another's, from another machine and version.
-	const pinned = "?"
+	const pinned = "a6264677e65137e3ad21e7f4e9f98940"
 	if first != pinned {
 		t.Errorf("digest of the payments is %s, want %s", first, pinned)
 	}
@@ -55,12 +55,12 @@ func TestGeneratedPaymentsCoverWhatASettlementMeets(t *testing.T) {
 		low, high int
 	}{
 		"payments":                       {`count(*)`, 20_001, 20_001},
-		"ids":                            {`max(id) - min(id) + 1`, 20_001, 20_001},
+		"ids":                            {`max(p.id) - min(p.id) + 1`, 20_001, 20_001},
 		"days":                           {`count(distinct date_trunc('day', at, 'UTC'))`, 5, 5},
 		"payments of the last day":       {`count(*) filter (where at >= '2026-09-16Z' and at < '2026-09-17Z')`, 4000, 4001},
 		"merchants":                      {`count(distinct merchant)`, 200, 200},
-		"payments of the first merchant": {`count(*) filter (where merchant = 'm0001')`, 1, 20},
-		"payments of the last merchant":  {`count(*) filter (where merchant = 'm0200')`, 150, 250},
+		"payments of the first merchant": {`count(*) filter (where merchant = 'm0001')`, 50, 65},
+		"payments of the last merchant":  {`count(*) filter (where merchant = 'm0200')`, 300, 400},
 		"currencies":                     {`count(distinct currency)`, 6, 6},
 		"refunds":                        {`count(*) filter (where kind = 'refund')`, 800, 1400},
 		"chargebacks":                    {`count(*) filter (where kind = 'chargeback')`, 80, 250},

@@ -84,7 +84,7 @@ func TestGoAndTheDatabaseRoundAlike(t *testing.T) {
 	rows, err := pool.Query(t.Context(), s.sql(`
 select $schema.fee(amount, bps), (case when abs(x - trunc(x)) = 0.5 then 2 * round(x / 2) else round(x) end)::bigint
   from unnest($1::bigint[], $2::int[]) with ordinality p (amount, bps, n)
- cross join lateral (select amount::numeric * bps / 10000 as x) f order by n`), amounts, rates)
+ cross join lateral (select amount::numeric * bps * 0.0001 as x) f order by n`), amounts, rates)
 	if err != nil {
 		t.Fatal(err)
 	}

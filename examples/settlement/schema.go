@@ -34,7 +34,7 @@ create table if not exists $schema.payments (
     amount_minor bigint not null check (amount_minor >= 0)
 );
 create index if not exists payments_merchant on $schema.payments (merchant, at);
-create index if not exists payments_at on $schema.payments using brin (at) with (pages_per_range = 32);
+create index if not exists payments_at on $schema.payments using brin (at) with (pages_per_range = 32, autosummarize = on);
 create table if not exists $schema.settlement (
     merchant    text not null,
     day         date not null,

@@ -38,6 +38,7 @@ func (t Totals) OK() bool { return t.Difference == 0 && t.Duplicates == 0 && t.M
 
 // It shares nothing with the batches: no fee function, no days of periods, and
 // decimal arithmetic, where 2 × round(x / 2) of a tie is the even neighbour.
+// Multiplied by 0.0001, since a division would round at 16 digits.
 const totalsSQL = `
 with due as (
   select p.merchant, (p.at at time zone 'UTC')::date as day, p.currency, count(*) as payments,
@@ -46,7 +47,7 @@ with due as (
          sum(case p.kind when 'chargeback' then p.amount_minor else 0 end) as chargebacks,
          sum(case when p.kind <> 'sale' then 0 when abs(x - trunc(x)) = 0.5 then 2 * round(x / 2) else round(x) end) as fees
     from $schema.payments p left join $schema.merchant m on m.id = p.merchant
-   cross join lateral (select coalesce(p.amount_minor::numeric * m.fee_bps / 10000, 0) as x) f
+   cross join lateral (select coalesce(p.amount_minor::numeric * m.fee_bps * 0.0001, 0) as x) f
    group by 1, 2, 3
 )
 select currency, coalesce(sum(d.payments), 0)::bigint, coalesce(sum(s.net), 0)::bigint, coalesce(sum(s.fees), 0)::bigint,
