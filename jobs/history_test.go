@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"pawl/fence"
 	"pawl/internal/pgtest"
 	"pawl/jobs"
 )
@@ -43,9 +42,6 @@ insert into pawl.locks (name, token, incarnation, grant_id, holder, ttl, acquire
 values ('job:settle', 102, 1, gen_random_uuid(), 'b/2', '30 s', now(), now(), now() + interval '30 s'),
        ('job:report', 7, 1, gen_random_uuid(), 'c/3', '30 s', now() - interval '2 m', now() - interval '2 m', now() - interval '90 s'),
        ('free', 9, 1, null, null, null, now(), now(), null);
-insert into pawl.tenures (lock, token, grant_id, holder, acquired_at, ended_at, how, successor)
-values ('job:settle', 100, gen_random_uuid(), 'a/1', '2026-09-16 02:00Z', '2026-09-16 02:05Z', 'taken_over', 101),
-       ('job:settle', 101, gen_random_uuid(), 'b/2', '2026-09-16 02:05:30Z', '2026-09-16 02:09Z', 'released', 102);
 insert into pawl.refusals (lock, token, current, holder, late_by, target, statement)
 values ('job:settle', 100, 101, 'a/1', '31 s', 'settlement', 'insert into settlement');
 insert into pawl.river_job (state, queue, kind, args, max_attempts, scheduled_at)
@@ -189,20 +185,6 @@ func TestCountsSayWhatThereIs(t *testing.T) {
 	want := jobs.Counts{Held: 1, Stale: 1, Open: 1, Running: 1, Dead: 1, Refusals: 1, QueueDepth: 1}
 	if c != want {
 		t.Errorf("counts = %+v, want %+v", c, want)
-	}
-}
-
-func TestTakersAreFoundAliveAndEnded(t *testing.T) {
-	t.Parallel()
-	h, _ := history(t)
-	takers, err := h.Takers(t.Context(), []fence.Token{
-		{Lock: "job:settle", Seq: 101}, {Lock: "job:settle", Seq: 102}, {Lock: "job:settle", Seq: 999},
-	})
-	if err != nil || len(takers) != 2 {
-		t.Fatalf("takers = %v, %v, want two", takers, err)
-	}
-	if takers[0].Holder != "b/2" || takers[0].AcquiredAt != time.Date(2026, 9, 16, 2, 5, 30, 0, time.UTC) || takers[1].Token != 102 {
-		t.Errorf("takers = %+v", takers)
 	}
 }
 
