@@ -43,13 +43,12 @@ func New(cfg Config) *Settlement {
 // Job is the settlement with the default Config.
 func Job() jobs.Job { return New(Config{}).Job() }
 
-// Job settles the day before, every night at 01:00 UTC, when its payments are
-// in. Periods are days in UTC. The caller may change the copy that it gets:
-// the schedule, the lease, the retries.
+// Job settles each day as soon as it is over, in UTC. The caller may change
+// the copy that it gets: the schedule, the lease, the retries.
 func (s *Settlement) Job() jobs.Job {
 	return jobs.Job{
 		Name:         "settlement",
-		Schedule:     "0 1 * * *",
+		Schedule:     "0 0 * * *",
 		Timezone:     "UTC",
 		Period:       schedule.Day,
 		PeriodOffset: -1,
