@@ -1,0 +1,203 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"pawl/web"
+)
+
+// browser is a headless Chromium of this test's own. Where there is none the test fails: what only a browser can
+// tell (the policy, contrast, width) would otherwise go untested.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	bin, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatalf("chromium is missing: install it (Debian: apt-get install chromium): %v", err)
+	}
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(bin), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-sync", true), chromedp.UserDataDir(t.TempDir()))
+	alloc, stop := chromedp.NewExecAllocator(t.Context(), opts...)
+	tab, closeTab := chromedp.NewContext(alloc)
+	ctx, cancel := context.WithTimeout(tab, 2*time.Minute)
+	t.Cleanup(func() { cancel(); closeTab(); stop() })
+	do(ctx, t, chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
+			window.__bad = [];
+			addEventListener('securitypolicyviolation', e => __bad.push('csp ' + e.violatedDirective + ' ' + e.blockedURI));
+			addEventListener('error', e => __bad.push('error ' + e.message));
+			addEventListener('unhandledrejection', e => __bad.push('rejection ' + e.reason));`})
+		return err
+	}))
+	return ctx
+}
+
+func do(ctx context.Context, t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func get[T any](ctx context.Context, t *testing.T, a chromedp.Action[T]) T {
+	t.Helper()
+	v, err := chromedp.Run(ctx, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// theme is what the reader's system prefers.
+func theme(scheme string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})
+		return err
+	})
+}
+
+// noComplaints fails the test for what the browser refused or what a script threw.
+func noComplaints(ctx context.Context, t *testing.T) {
+	t.Helper()
+	if bad := get(ctx, t, chromedp.Evaluate[[]string](`window.__bad`)); len(bad) > 0 {
+		t.Errorf("the browser complains: %s", strings.Join(bad, "; "))
+	}
+}
+
+type violation struct {
+	ID, Impact, Help string
+	Nodes            []struct{ HTML, FailureSummary string }
+}
+
+// wait is a promise in the page that ends when fact, an expression, is true.
+func wait(fact string) chromedp.Action[bool] {
+	return chromedp.Poll[bool](fact, chromedp.WithPollingTimeout(20*time.Second))
+}
+
+// Set PAWL_SCREENSHOTS to a directory to look at what was tested.
+func TestThePageIsAccessibleInBothThemesAndAllWidths(t *testing.T) {
+	t.Parallel()
+	axe, err := os.ReadFile("testdata/axe-4.14.1.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, _ := open(t, story, func(c *web.Config) { c.Insecure = true })
+	empty, _ := open(t, "select", nil)
+	none := fmt.Errorf("away")
+	away := serve(t, web.Handler(web.Config{Locks: broken{err: none}, Jobs: broken{err: none}}))
+	ctx := browser(t)
+	for name, url := range map[string]string{"full": full.URL, "empty": empty.URL, "away": away.URL} {
+		for _, scheme := range []string{"light", "dark"} {
+			for _, width := range []int64{1280, 390, 320} {
+				t.Run(fmt.Sprintf("%s %s %d", name, scheme, width), func(t *testing.T) {
+					do(ctx, t, chromedp.EmulateViewport(width, 900), theme(scheme), chromedp.Navigate(url+"/"))
+					check(ctx, t, string(axe), width)
+					if dir := os.Getenv("PAWL_SCREENSHOTS"); dir != "" {
+						png := get(ctx, t, chromedp.FullScreenshot(100))
+						if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)), png, 0o644); err != nil {
+							t.Fatal(err)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+func check(ctx context.Context, t *testing.T, axe string, width int64) {
+	t.Helper()
+	get(ctx, t, chromedp.Evaluate[any](axe+";null")) // not bound by the page's policy, which stays on
+	found := get(ctx, t, chromedp.Evaluate[[]violation](
+		`axe.run(document, {runOnly: ['wcag2a','wcag2aa','wcag21a','wcag21aa','wcag22aa','best-practice'], resultTypes: ['violations']}).then(r => r.violations)`,
+		chromedp.EvalAwaitPromise, chromedp.EvalAsValue))
+	for _, v := range found {
+		for _, n := range v.Nodes[:min(3, len(v.Nodes))] {
+			t.Errorf("%s (%s): %s\n  %.200s\n  %s", v.ID, v.Impact, v.Help, n.HTML, n.FailureSummary)
+		}
+	}
+	if w := get(ctx, t, chromedp.Evaluate[int64](`document.documentElement.scrollWidth`)); w > width {
+		t.Errorf("the page scrolls sideways: %d px wide", w)
+	}
+	noComplaints(ctx, t)
+}
+
+// A new row appears without a reload, while what the reader had stays: focus, place and the rows themselves.
+func TestThePageRenewsItselfAndKeepsTheReadersPlace(t *testing.T) {
+	t.Parallel()
+	srv, pool := open(t, story, nil)
+	ctx := browser(t)
+	do(ctx, t, chromedp.EmulateViewport(1280, 500), chromedp.Navigate(srv.URL+"/"), chromedp.Focus(chromedp.CSS(`#stale a`)))
+	get(ctx, t, chromedp.Evaluate[any](`document.getElementById('r-00000000-0000-4000-8000-000000000004').kept = true; scrollTo(0, 300); null`))
+	const more = `
+insert into pawl.runs (id, job, key, revision, attempt, lock, token, holder, state, started_at, ended_at)
+values ('00000000-0000-4000-8000-000000000006', 'fresh', '2026-09-18', 1, 1, 'job:fresh', 9, 'w', 'complete', clock_timestamp(), clock_timestamp())`
+	if _, err := pool.Exec(t.Context(), more); err != nil {
+		t.Fatal(err)
+	}
+	get(ctx, t, wait(`document.getElementById('r-00000000-0000-4000-8000-000000000006') !== null`))
+	got := get(ctx, t, chromedp.Evaluate[[]any](`[document.activeElement.textContent, scrollY,
+		document.getElementById('r-00000000-0000-4000-8000-000000000004').kept === true,
+		document.querySelectorAll('#runs tbody tr').length, document.querySelector('#runs tbody tr').id]`))
+	if want := "[1 write refused 300 true 6 r-00000000-0000-4000-8000-000000000006]"; fmt.Sprint(got) != want {
+		t.Errorf("after the renewal: %v, want %s", got, want)
+	}
+	noComplaints(ctx, t)
+}
+
+// Paused is paused, and a server that went away is said.
+func TestThePagePausesAndSaysThatItIsOffline(t *testing.T) {
+	t.Parallel()
+	srv, _ := open(t, story, nil)
+	ctx := browser(t)
+	left := `document.querySelector('#holders [data-num]').textContent`
+	do(ctx, t, chromedp.Navigate(srv.URL+"/"), chromedp.Click(chromedp.CSS(`[data-live]`)))
+	before := get(ctx, t, chromedp.Evaluate[string](left))
+	get(ctx, t, chromedp.Evaluate[any](`window.__later = false; setTimeout(() => { window.__later = true }, 2500); null`))
+	get(ctx, t, wait(`window.__later`))
+	if after := get(ctx, t, chromedp.Evaluate[string](left)); after != before {
+		t.Errorf("time left went from %s to %s though the page is paused", before, after)
+	}
+	if text := get(ctx, t, chromedp.Text(chromedp.CSS(`[data-live]`))); text != "Paused" {
+		t.Errorf("the button says %q, want Paused", text)
+	}
+	do(ctx, t, chromedp.Click(chromedp.CSS(`[data-live]`)))
+	srv.CloseClientConnections()
+	_ = srv.Listener.Close()
+	get(ctx, t, wait(`document.querySelector('[data-live-text]').textContent === 'Offline'`))
+}
+
+// What the script adds is the ticking; everything else is in the HTML.
+func TestThePageWorksWithoutScript(t *testing.T) {
+	t.Parallel()
+	srv, _ := open(t, story, nil)
+	ctx := browser(t)
+	do(ctx, t, chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+		return err
+	}), chromedp.Navigate(srv.URL+"/"))
+	text := get(ctx, t, chromedp.Text(chromedp.CSS(`body`)))
+	for _, want := range []string{"worker-2/4411/9f3c", "1795969942·676573", "of 30s", "Nobody yet", "1 write refused", "60.2%", "Load the page again"} {
+		if want == "60.2%" {
+			continue // drawn, not written
+		}
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if shown := get(ctx, t, chromedp.Evaluate[bool](`document.querySelector('[data-live]').offsetParent !== null`)); shown {
+		t.Error("a button that needs the script is shown")
+	}
+}

@@ -1,0 +1,83 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"strconv"
+	"time"
+
+	"pawl/fence"
+)
+
+// nb keeps a number with its unit on one line.
+const nb = "\u00a0"
+
+// dur is a length for people. Less than nothing, as after a step of a clock, is nothing.
+func dur(d time.Duration) string {
+	s := max(0, d.Seconds())
+	n := int(s)
+	switch {
+	case s < 9.95:
+		return fmt.Sprintf("%.1fs", s)
+	case s < 59.5:
+		return fmt.Sprintf("%.0fs", s)
+	case n < 3600:
+		return fmt.Sprintf("%dm"+nb+"%02ds", n/60, n%60)
+	case n < 86400:
+		return fmt.Sprintf("%dh"+nb+"%02dm", n/3600, n%3600/60)
+	default:
+		return fmt.Sprintf("%dd"+nb+"%dh", n/86400, n%86400/3600)
+	}
+}
+
+// clock is the time of day, with the day when it isn't today's.
+func clock(now, t time.Time) string {
+	now, t = now.UTC(), t.UTC()
+	switch {
+	case now.Format(time.DateOnly) == t.Format(time.DateOnly):
+		return t.Format("15:04:05")
+	case now.Year() == t.Year():
+		return t.Format("2" + nb + "Jan" + " 15:04:05")
+	default:
+		return t.Format("2" + nb + "Jan" + nb + "2006" + " 15:04:05")
+	}
+}
+
+// comma sets off the thousands of a count.
+func comma(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// counted is a count that is only known to be at least 10,000 when it is more.
+func counted(n int) string {
+	if n > 10_000 {
+		return "10,000+"
+	}
+	return comma(int64(n))
+}
+
+// plural is one for one and many for every other number.
+func plural(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
+
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"dur": dur, "clock": clock, "comma": comma, "counted": counted, "plural": plural, "seq": fence.FormatSeq,
+		"since": func(now, t time.Time) string { return dur(now.Sub(t)) },
+		"iso":   func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") },
+		"full":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") },
+		"ms":    func(t time.Time) int64 { return t.UnixMilli() },
+		"when":  func(now, t time.Time) moment { return moment{Now: now, At: t} },
+	}
+}
+
+// moment is a time as it is seen from now.
+type moment struct{ Now, At time.Time }

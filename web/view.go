@@ -1,0 +1,107 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pawl/jobs"
+	"pawl/lockrepo"
+)
+
+// shown is how many rows of history the page has; the JSON has more.
+const shown = 20
+
+// view is the page: a snapshot in the words that people read.
+type view struct {
+	Now      time.Time
+	Base     string
+	Static   string
+	Version  string
+	Insecure bool
+	Status   string // read out when it changes: problems only
+	Strip    []figure
+	Stale    panel[staleRow]
+	Holders  panel[holderRow]
+	Refusals panel[refusalRow]
+	Runs     panel[runRow]
+}
+
+// panel is a part of the page.
+type panel[T any] struct {
+	Rows []T
+	Away bool   // the database didn't answer
+	Cut  bool   // there are more
+	JSON string // where there are more of them; empty: nowhere
+}
+
+// figure is one number of the strip. Its class is empty, warn (watch it) or bad (act).
+type figure struct{ Figure, What, Href, Class string }
+
+func newView(n *snapshot, cfg Config) *view {
+	now := n.now()
+	v := &view{
+		Now: now, Base: cfg.BasePath, Static: cfg.BasePath + "/static/" + staticHash(), Version: cfg.Version,
+		Insecure: cfg.Insecure,
+		Stale:    show(n.Stale, cfg.BasePath, shown, viewClaim),
+		Holders:  show(n.Holders, cfg.BasePath, most, func(l lockrepo.Info) holderRow { return viewHolder(now, l) }),
+		Refusals: show(n.Refusals, cfg.BasePath, shown, viewRefusal),
+		Runs:     show(n.Runs, cfg.BasePath, shown, viewRun),
+	}
+	slices.SortStableFunc(v.Holders.Rows, func(a, b holderRow) int {
+		return cmp.Or(bool2int(b.Late)-bool2int(a.Late), strings.Compare(a.Lock, b.Lock))
+	})
+	v.strip(n.Counts)
+	return v
+}
+
+// show makes a panel of a part, with at most so many rows.
+func show[T, R any](p part[T], base string, limit int, row func(T) R) panel[R] {
+	out := panel[R]{Away: p.Err != nil, Cut: p.More || len(p.Rows) > limit}
+	if len(p.Rows) > limit {
+		out.JSON = base + "/api/overview"
+	}
+	for _, r := range p.Rows[:min(limit, len(p.Rows))] {
+		out.Rows = append(out.Rows, row(r))
+	}
+	return out
+}
+
+// strip is the row of figures, and the sentence that says what is wrong in them.
+func (v *view) strip(counts part[jobs.Counts]) {
+	if counts.Err != nil {
+		v.Strip = []figure{{Figure: "?", What: "no figures: the database didn’t answer", Href: "#main", Class: "warn"}}
+		v.Status = "The database did not answer."
+		return
+	}
+	c := counts.Rows[0]
+	late := 0
+	for _, h := range v.Holders.Rows {
+		late += bool2int(h.Late)
+	}
+	v.Strip = []figure{
+		{counted(c.Held), plural(c.Held, "lease held", "leases held"), "#holders", ""},
+		{counted(late), plural(late, "late beat", "late beats"), "#holders", class(late > 0, "warn")},
+		{counted(c.Stale), plural(c.Stale, "lease that nobody took over", "leases that nobody took over"), "#stale", class(c.Stale > 0, "bad")},
+		{comma(c.Refusals), "refused writes, ever", "#refusals", class(c.Refusals > 0, "warn")},
+		{counted(c.Running + c.Open), fmt.Sprintf("periods owed, %s running", counted(c.Running)), "#runs", ""},
+		{counted(c.Dead + c.Missed), "periods dead or missed, 7" + nb + "days", "#runs", class(c.Dead+c.Missed > 0, "bad")},
+	}
+	v.Status = fmt.Sprintf("%s late, %s not taken over, %s dead or missed.", counted(late), counted(c.Stale), counted(c.Dead+c.Missed))
+}
+
+func class(when bool, name string) string {
+	if when {
+		return name
+	}
+	return ""
+}
+
+func bool2int(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
