@@ -43,7 +43,7 @@ func (r *Runner) plan(ctx context.Context) error {
 		if err := r.pool.QueryRow(ctx, peekSQL).Scan(&now, &due); err != nil {
 			return err
 		}
-		if skew := time.Since(now).Abs(); skew > maxSkew {
+		if skew := r.clock().Sub(now).Abs(); skew > maxSkew {
 			return fmt.Errorf("jobs: the database's clock (%s) and ours differ by %s, more than %s: nothing is planned; set the clocks right",
 				now.UTC().Format(time.RFC3339), skew.Round(time.Second), maxSkew)
 		}

@@ -94,7 +94,14 @@ func (r *Run) refused(ctx context.Context, err error, statement string) {
 	if errors.As(err, &stale) {
 		target = stale.Target
 	}
-	if err := fence.Refused(ctx, r.runner.pool, r.token, target, statement); err != nil {
-		r.Logger().Warn("refusal not recorded", "error", err)
+	for try := 1; ; try++ { // a connection that was cut off is no reason to forget a refusal
+		err := fence.Refused(ctx, r.runner.pool, r.token, target, statement)
+		if err == nil {
+			return
+		}
+		if try == 3 || ctx.Err() != nil {
+			r.Logger().Warn("refusal not recorded", "error", err)
+			return
+		}
 	}
 }

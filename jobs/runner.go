@@ -52,6 +52,7 @@ type Runner struct {
 	repo   *lockrepo.Repo
 	client *river.Client[pgx.Tx]
 	plans  planCache
+	clock  func() time.Time // our own wall clock, which only guards against a database's that is wrong
 
 	starts    *batcher[startRequest, started]
 	ends      *batcher[endRequest, bool]
@@ -87,7 +88,7 @@ func New(cfg Config) (*Runner, error) {
 		return nil, &ConfigError{Field: "Holder", Value: cfg.Holder, Fix: "use at most 100 bytes"}
 	}
 	return &Runner{
-		cfg: cfg, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{},
+		cfg: cfg, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{}, clock: time.Now,
 		gone: make(chan struct{}), sweepNow: make(chan struct{}, 1),
 	}, nil
 }
@@ -119,11 +120,11 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	pooled, err := r.open(ctx)
 	if err != nil {
-		return err
+		return stopped(ctx, err)
 	}
 	defer r.shut()
 	if err := r.register(ctx); err != nil {
-		return err
+		return stopped(ctx, err)
 	}
 	root, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(ErrDrained)
@@ -139,6 +140,14 @@ func (r *Runner) Run(ctx context.Context) error {
 	stop()
 	r.busyFor.Wait()
 	return nil
+}
+
+// stopped is nil when err is only that the runner was told to stop while it began.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // open opens what the runner needs of the database.

@@ -31,7 +31,7 @@ func utc(t testing.TB, text string) time.Time {
 func ticksOfDay(s schedule.Schedule, day string) []time.Time {
 	d, _ := time.Parse("2006-01-02", day)
 	var ticks []time.Time
-	for u := s.Next(d.Add(-30 * time.Hour)); u.Before(d.Add(60 * time.Hour)); u = s.Next(u) {
+	for u := s.Next(d.Add(-30 * time.Hour)); !u.IsZero() && u.Before(d.Add(60 * time.Hour)); u = s.Next(u) {
 		if u.In(s.Zone()).Format("2006-01-02") == day {
 			ticks = append(ticks, u)
 		}

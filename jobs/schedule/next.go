@@ -94,6 +94,12 @@ func (s Schedule) segment(u int64) segment {
 	if !end.IsZero() {
 		g.end = end.Unix()
 	}
+	if g.end <= u {
+		// Beyond its table the time package ends every year after 365 days, so on the
+		// last day of a leap year the end that it gives has passed.
+		today, _ := divmod(u, daySeconds)
+		g.end = (today + 1) * daySeconds
+	}
 	return g
 }
 

@@ -28,7 +28,7 @@ func readRule(t *testing.T, expr string) rule {
 		return n
 	}
 	var r rule
-	top := [5]int{59, 23, 31, 12, 6}
+	bottom, top := [5]int{0, 0, 1, 1, 0}, [5]int{59, 23, 31, 12, 6}
 	for i, text := range strings.Fields(expr) {
 		if i == 1 && text[0] == '*' {
 			r.wild = true
@@ -36,7 +36,7 @@ func readRule(t *testing.T, expr string) rule {
 		for item := range strings.SplitSeq(text, ",") {
 			span, step, stepped := strings.Cut(item, "/")
 			lo, hi, ranged := strings.Cut(span, "-")
-			by, a, b := 1, 0, top[i]
+			by, a, b := 1, bottom[i], top[i]
 			if lo != "*" {
 				a = number(lo)
 				b = a
@@ -48,9 +48,7 @@ func readRule(t *testing.T, expr string) rule {
 				by = number(step)
 			}
 			for v := a; v <= b; v += by {
-				if step == "" || (v-a)%by == 0 {
-					r.sets[i][v] = true
-				}
+				r.sets[i][v] = true
 			}
 		}
 	}
@@ -153,15 +151,14 @@ func stretches(loc *time.Location, year int) []time.Time {
 	starts := []time.Time{
 		first.Add(-20 * time.Hour), first.AddDate(0, 1, 27), first.AddDate(0, 8, 12),
 	}
-	u := first
-	for {
-		_, end := u.In(loc).ZoneBounds()
-		if end.IsZero() || end.Year() > year {
-			return starts
+	for u := first; u.Year() == year; u = u.Add(time.Hour) {
+		_, before := u.In(loc).Zone()
+		_, after := u.Add(time.Hour).In(loc).Zone()
+		if before != after {
+			starts = append(starts, u.Add(-20*time.Hour))
 		}
-		starts = append(starts, end.UTC().Add(-20*time.Hour))
-		u = end
 	}
+	return starts
 }
 
 func compare(t *testing.T, s schedule.Schedule, r rule, from, to time.Time) {

@@ -1,0 +1,105 @@
+package jobs
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestNothingIsPlannedWhileTheClocksDisagree(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	j := r.jobs["j"]
+	j.Schedule, j.Start, j.Lock, j.MaxRetries = "@daily", time.Now().AddDate(0, 0, -3), "L", 5
+	if err := r.registerJob(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	r.clock = func() time.Time { return time.Now().Add(6 * time.Minute) }
+	err := r.plan(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "clock") || !strings.Contains(err.Error(), "6m") {
+		t.Errorf("plan = %v, want it to name both clocks", err)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.periods`); n != 0 {
+		t.Errorf("%d periods were planned", n)
+	}
+	r.clock = time.Now
+	if err := r.plan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.periods where state = 'open'`); n != 3 {
+		t.Errorf("%d periods are owed, want 3", n)
+	}
+}
+
+func TestAnEditPlansTheLastTicksByTheOldDefinition(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	old := Job{Name: "j", Schedule: "@daily", Start: time.Now().AddDate(0, 0, -2), Lock: "L", MaxRetries: 5}
+	if err := r.registerJob(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	edited := old
+	edited.Schedule, edited.Lock, edited.Start = "@hourly", "M", time.Time{}
+	for range 2 { // the second time nothing changes
+		if err := r.registerJob(t.Context(), edited); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := exec(t, pool, `select count(*) from pawl.periods where lock = 'L'`); n != 2 {
+		t.Errorf("%d periods were planned by the old definition, want 2", n)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.schedules where lock = 'M' and definition ->> 'schedule' = '@hourly'
+		and watermark > now() - interval '1 min' and next_at > now()`); n != 1 {
+		t.Error("the new definition is not stored with a watermark of now")
+	}
+}
+
+func TestTwoReplicasThatRegisterAtOnceStoreOneJob(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	errs := make(chan error, 8)
+	for range cap(errs) {
+		go func() {
+			errs <- r.registerJob(context.Background(), Job{Name: "j", Schedule: "@daily", Lock: "L", MaxRetries: 5})
+		}()
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := exec(t, pool, `select count(*) from pawl.schedules`); n != 1 {
+		t.Errorf("%d schedules", n)
+	}
+}
+
+func TestAnotherAppsJobIsNotTouched(t *testing.T) {
+	t.Parallel()
+	r, _ := opened(t)
+	j := Job{Name: "j", Schedule: "@daily", Lock: "L", MaxRetries: 5}
+	if err := r.registerJob(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	r.cfg.App = "ledger"
+	if err := r.registerJob(t.Context(), j); err == nil || !strings.Contains(err.Error(), `"default"`) {
+		t.Errorf("register = %v, want it to name the app that has the job", err)
+	}
+}
+
+func TestOldTicksAreRecordedAsMissedWithTheReason(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	j := Job{Name: "j", Schedule: "@daily", Start: time.Now().AddDate(0, 0, -20), Lock: "L", MaxRetries: 5}
+	if err := r.registerJob(t.Context(), j); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.plan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	open := exec(t, pool, `select count(*) from pawl.periods where state = 'open'`)
+	missed := exec(t, pool, `select count(*) from pawl.periods where state = 'missed' and reason = 'window' and ended_at is not null`)
+	if open != 7 && open != 8 || open+missed != 20 {
+		t.Errorf("%d owed and %d missed of 20, want a week owed and the rest missed", open, missed)
+	}
+}

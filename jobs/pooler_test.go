@@ -1,0 +1,43 @@
+package jobs_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"pawl/internal/pgtest"
+	"pawl/jobs"
+)
+
+func TestRunsWorkBehindATransactionPooler(t *testing.T) {
+	t.Parallel()
+	direct := pgtest.URL(t)
+	look := pgtest.Open(t, direct)
+	pool := pgtest.Open(t, pgtest.Pooler(t, direct))
+	if _, err := look.Exec(t.Context(), `create table result (key text, token bigint)`); err != nil {
+		t.Fatal(err)
+	}
+	job := jobs.Job{Name: "settle", Schedule: "@daily", Start: daysAgo(6), TTL: time.Second, Func: func(ctx context.Context, run *jobs.Run) error {
+		err := run.Tx(ctx, func(tx pgx.Tx) error { return run.Checkpoint(ctx, tx, "half") })
+		if err != nil {
+			return err
+		}
+		run.Progress(1, 2)
+		return run.Complete(ctx, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `insert into result select $1, $2 from pg_sleep(0.2)`, run.Period.Key, run.Token().Seq)
+			return err
+		})
+	}}
+	plain := jobs.Job{Name: "plain", Schedule: "@daily", Start: daysAgo(6), Func: nothing} // handed over
+	_, l, _ := start(t, jobs.Config{Pool: pool}, job, plain)
+	until(t, look, 6, completeSQL, "settle")
+	until(t, look, 6, completeSQL, "plain")
+	if n := count(t, look, `select count(distinct key) from result`); n != 6 {
+		t.Errorf("%d results, want 6", n)
+	}
+	if !l.has("runner started", "polling=true") {
+		t.Error("the log doesn't say that the runner polls")
+	}
+}
