@@ -172,11 +172,12 @@ func TestATokenWritesARowOnce(t *testing.T) {
 func TestAPaymentThatComesAfterItsBatchStopsTheDay(t *testing.T) {
 	t.Parallel()
 	s, pool := generated(t, Config{}, Input{Payments: 2000, Days: 1})
-	s.cfg.Pause = func(_ context.Context, batch int) error {
-		if batch == 5 {
-			exec(t, pool, s.sql(`insert into $schema.payments values (-1, 'm0001', '2026-09-16 12:00Z', 'EUR', 'sale', 4321)`))
+	s.cfg.Pause = func(ctx context.Context, batch int) error {
+		if batch != 5 {
+			return nil
 		}
-		return nil
+		_, err := pool.Exec(ctx, s.sql(`insert into $schema.payments values (-1, 'm0001', '2026-09-16 12:00Z', 'EUR', 'sale', 4321)`))
+		return err
 	}
 	r := newToken(10)
 	r.pool = pool
