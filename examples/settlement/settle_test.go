@@ -265,3 +265,27 @@ func TestADayWithoutPaymentsCompletes(t *testing.T) {
 		t.Errorf("totals of nothing: %+v", got)
 	}
 }
+
+// Behind a transaction pooler a pool prepares nothing and sends parameters as text.
+func TestEveryWayOfSendingAStatementWorks(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"cache_describe", "describe_exec", "exec", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			pool, s := pgtest.Open(t, pgtest.URL(t)+"&default_query_exec_mode="+mode), New(Config{})
+			if err := s.Create(t.Context(), pool); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Generate(t.Context(), pool, Input{Payments: 1000, Days: 2, Last: last}); err != nil {
+				t.Fatal(err)
+			}
+			settleAll(t, s, pool, newToken(1))
+			if got := totals(t, s, pool); !got.OK() || got.Payments != 1000 {
+				t.Errorf("totals %+v", got.Total)
+			}
+			if err := s.Drop(t.Context(), pool); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
