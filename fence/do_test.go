@@ -158,7 +158,7 @@ func TestARefusedBeginLeavesAConnectionUsable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close(context.Background()) }()
+	defer func() { _ = conn.Close(t.Context()) }()
 	wantErr(t, fence.Do(t.Context(), conn, a, nil), fence.ErrStale, fence.ErrNotHeld)
 	if err := fence.Claim(t.Context(), conn, b, "x"); err != nil {
 		t.Errorf("afterwards: %v", err)
@@ -219,7 +219,7 @@ func TestAnUnknownCommitMayHaveHappened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close(context.Background()) }()
+	defer func() { _ = conn.Close(t.Context()) }()
 	wantErr(t, fence.Do(t.Context(), conn, tok, write(t.Context(), tok)), fence.ErrUnknown)
 	if n := one[int](t, pool, `select count(*) from (select from ledger where token = $1 for update) x`, tok.Seq); n != 1 || rows() != 1 {
 		t.Errorf("asked with FOR UPDATE: %d rows", n)

@@ -75,13 +75,7 @@ func (e *StaleError) Error() string {
 
 // Is makes errors.Is find [ErrStale] and [ErrNotHeld].
 func (e *StaleError) Is(target error) bool {
-	switch target {
-	case ErrStale:
-		return e.Code != CodeNotHeld
-	case ErrNotHeld:
-		return e.Target == ""
-	}
-	return false
+	return target == ErrStale && e.Code != CodeNotHeld || target == ErrNotHeld && e.Target == ""
 }
 
 // Unwrap returns what Postgres said: errors.As finds the *pgconn.PgError.

@@ -3,6 +3,7 @@ package fence_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -115,8 +116,8 @@ func begin(t testing.TB, db fence.DB, o pgx.TxOptions) pgx.Tx {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The test's own context is over by then.
-	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	late := context.WithoutCancel(t.Context()) // the test's own is over by then
+	t.Cleanup(func() { _ = tx.Rollback(late) })
 	return tx
 }
 
@@ -131,11 +132,7 @@ func wantErr(t testing.TB, err error, want ...error) {
 		fence.ErrOtherDatabase, fence.ErrUnknown, fence.ErrNested,
 	}
 	for _, s := range all {
-		wanted := false
-		for _, w := range want {
-			wanted = wanted || w == s
-		}
-		if errors.Is(err, s) != wanted {
+		if wanted := slices.Contains(want, s); errors.Is(err, s) != wanted {
 			t.Errorf("%v: is %q: %v, want %v", err, s, !wanted, wanted)
 		}
 	}

@@ -25,7 +25,7 @@ func TestTheFencerRoleCanDoAllThatFenceNeeds(t *testing.T) {
 	exec(t, admin, string(roles))
 	exec(t, admin, `grant insert on public.ledger to pawl_fencer`)
 	protect(t, admin, "public.ledger", "job:x", fence.Enforce)
-	pool := as(t, admin, "pawl_fencer")
+	pool := asFencer(t, admin)
 
 	a := acquire(t, admin, "job:x", "a", time.Minute)
 	err = fence.Do(t.Context(), pool, a, func(tx pgx.Tx) error {
@@ -59,13 +59,13 @@ func TestTheFencerRoleCanDoAllThatFenceNeeds(t *testing.T) {
 	}
 }
 
-// as is the same database in another role.
-func as(t testing.TB, admin *pgxpool.Pool, role string) *pgxpool.Pool {
+// asFencer is the same database in that role.
+func asFencer(t testing.TB, admin *pgxpool.Pool) *pgxpool.Pool {
 	t.Helper()
 	config := admin.Config()
 	config.MaxConns = 2
 	config.AfterConnect = func(ctx context.Context, c *pgx.Conn) error {
-		_, err := c.Exec(ctx, `set role `+pgx.Identifier{role}.Sanitize())
+		_, err := c.Exec(ctx, `set role pawl_fencer`)
 		return err
 	}
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
