@@ -63,24 +63,30 @@ func (s Schedule) checkOnce() error {
 	}
 	start := dayOf(checkFrom, 1, 1) * daySeconds
 	end := dayOf(checkTo, 1, 1) * daySeconds
-	if p, n := s.twice(start, end); n > 1 && s.every == 0 {
-		return s.badPeriod(p, n, "a "+string(s.kind), "run once a "+string(s.kind))
-	} else if n > 1 {
-		return s.badPeriod(p, n, "in "+p.Key, "write cron fields that run once a "+string(s.kind))
+	if p, n := s.twice(start, end); n > 1 {
+		return s.badPeriod(p, n)
 	}
 	for g := s.segment(start); g.end < end; g = s.segment(g.end) {
-		p, n := s.twice(g.end-slack, g.end+slack)
-		switch {
-		case n > 1 && s.every == 0:
-			return s.badPeriod(p, n, "in "+p.Key+", when the clocks change,", "set dst: {gap: skip, overlap: first}")
-		case n > 1:
-			return s.badPeriod(p, n, "in "+p.Key+", when the clocks change,", "write cron fields that run once a "+string(s.kind))
+		if p, n := s.twice(g.end-slack, g.end+slack); n > 1 {
+			return s.badPeriod(p, n)
 		}
 	}
 	return nil
 }
 
-func (s Schedule) badPeriod(p Period, n int64, where, fix string) error {
+// badPeriod says that p gets n ticks.
+func (s Schedule) badPeriod(p Period, n int64) error {
+	a := "a " + string(s.kind)
+	if s.kind == Hour {
+		a = "an hour"
+	}
+	where, fix := a, "run once "+a
+	if s.segment(p.Start.Unix()-1).off != s.segment(p.End.Unix()-1).off {
+		where, fix = "in "+p.Key+", when the clocks change,", "set dst: {gap: skip, overlap: first}"
+	}
+	if s.every > 0 {
+		where, fix = "in "+p.Key, "write cron fields that run once "+a
+	}
 	return &FieldError{
 		"period", string(s.kind),
 		fmt.Sprintf("gets %d ticks %s from %q, of which %d would be refused", n, where, s.expr, n-1),

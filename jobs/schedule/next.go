@@ -49,14 +49,17 @@ func (s Schedule) next(u int64) (int64, bool) {
 		}
 		low, high := s.lap(g, u)
 		w, ok := s.walls.next(max(low, u+g.off), limit+daySeconds)
-		if !ok {
+		switch {
+		case ok && w < high:
+			return w - g.off, w-g.off <= maxUnix
+		case g.end-u <= slack:
+			u = g.end // which may repeat wall times before u's
+		case ok:
+			// No wall time before w matches, so no segment well before it has a tick.
+			u = max(g.end, w-g.off-slack)
+		default:
 			return 0, false
 		}
-		if w < high {
-			return w - g.off, w-g.off <= maxUnix
-		}
-		// No wall time before w matches, so no segment well before it has a tick.
-		u = max(g.end, w-g.off-slack)
 	}
 	return 0, false
 }
