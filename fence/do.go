@@ -25,7 +25,8 @@ type Options struct {
 
 // Do runs fn in a READ COMMITTED transaction that is tied to the lease of tok, and commits it: begin and guard, fn,
 // guard and commit, which is two round trips more than fn's own. Either all of it is committed before the lock is
-// granted to anybody else, or nothing is. fn must not end the transaction itself.
+// granted to anybody else, or nothing is. fn must not end the transaction itself, nor be silent in it for as long as the
+// lease lasts: the server would end it.
 //
 // An error of fn rolls back and comes back as it was, except that refusals are typed (see [Wrap]). ctx is looked at
 // before COMMIT is sent; COMMIT itself has 5 s of its own, so that a lease's end can't turn a success into a doubt.

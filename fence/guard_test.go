@@ -112,7 +112,7 @@ func TestAtRepeatableReadARenewedHolderPasses(t *testing.T) {
 	if err := fence.Protect(t.Context(), pool, "ledger", "job:*", fence.Enforce); err != nil {
 		t.Fatal(err)
 	}
-	const ttl = 200 * time.Millisecond
+	const ttl = time.Second
 	a := acquire(t, pool, "job:x", "a", ttl)
 	tx := begin(t, pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	if err := fence.Guard(t.Context(), tx, a); err != nil {
@@ -149,8 +149,8 @@ func TestTheGuardsSettingsAreTheTransactionsOwn(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t)
 	ledger(t, pool)
-	a := acquire(t, pool, "job:x", "a", 2*time.Second)
-	b := acquire(t, pool, "job:y", "a", 3*time.Second)
+	a := acquire(t, pool, "job:x", "a", 40*time.Second)
+	b := acquire(t, pool, "job:y", "a", 50*time.Second)
 	conn, err := pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -176,10 +176,9 @@ func TestTheGuardsSettingsAreTheTransactionsOwn(t *testing.T) {
 		}
 	}
 	lease := fmt.Sprintf(`pawl %d|1s|{"job:x": %d}`, a.Seq, a.Seq)
-	inside(fence.Options{}, "2s|"+lease) // the lease's own TTL
+	inside(fence.Options{}, "40s|"+lease) // the lease's own TTL
 	inside(fence.Options{TTL: 1500 * time.Millisecond}, "1500ms|"+lease)
-	inside(fence.Options{TTL: time.Nanosecond}, "1ms|"+lease)               // 0 would mean never
-	inside(fence.Options{TTL: 24 * 365 * time.Hour}, "2147483647ms|"+lease) // as long as Postgres can
+	inside(fence.Options{TTL: 365 * 24 * time.Hour}, "2147483647ms|"+lease) // as long as Postgres can
 
 	tx := begin(t, conn, pgx.TxOptions{})
 	for _, tok := range []fence.Token{a, b} {
@@ -187,7 +186,7 @@ func TestTheGuardsSettingsAreTheTransactionsOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := one[string](t, tx, settings), fmt.Sprintf(`3s|pawl %d|1s|{"job:x": %d, "job:y": %d}`, b.Seq, a.Seq, b.Seq); got != want {
+	if got, want := one[string](t, tx, settings), fmt.Sprintf(`50s|pawl %d|1s|{"job:x": %d, "job:y": %d}`, b.Seq, a.Seq, b.Seq); got != want {
 		t.Errorf("two locks: %s, want %s", got, want)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -200,13 +199,17 @@ func TestTheGuardsSettingsAreTheTransactionsOwn(t *testing.T) {
 	if got := one[string](t, conn, settings); got != before {
 		t.Errorf("after a refusal: %s, before: %s", got, before)
 	}
+	// 0 would mean never.
+	if sql := fence.BeginOptions(a, time.Nanosecond).BeginQuery; !strings.HasSuffix(sql, "idle_in_transaction_session_timeout = 1") {
+		t.Error(sql)
+	}
 }
 
 func TestASilentGuardedTransactionIsEndedAfterTheTTL(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t)
 	rows := ledger(t, pool)
-	a := acquire(t, pool, "job:x", "a", 300*time.Millisecond)
+	a := acquire(t, pool, "job:x", "a", time.Second)
 	tx := begin(t, pool, fence.BeginOptions(a, 0))
 	exec(t, tx, `insert into ledger values (1, $1)`, a.Seq)
 	pgtest.Eventually(t, 10*time.Second, "the successor is granted", func() bool {
