@@ -156,8 +156,9 @@ func (r *Runner) open(ctx context.Context) (pooled bool, err error) {
 	if pooled, err = lockrepo.IsPooled(ctx, base.ConnConfig); err != nil {
 		return pooled, fmt.Errorf("jobs: %w", err)
 	}
-	// Planning dominates single starts unless the plan is kept.
-	settings := map[string]string{"plan_cache_mode": "force_generic_plan"}
+	// Planning dominates single starts unless the plan is kept; and a plan that was made while a table was small must
+	// not go on scanning the whole of it.
+	settings := map[string]string{"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"}
 	if r.pool, err = lockrepo.OwnPool(ctx, base, "pawl "+r.cfg.App, ownConns, settings); err != nil {
 		return pooled, fmt.Errorf("jobs: %w", err)
 	}
