@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"strconv"
+	"strings"
 	"time"
 
 	"pawl/fence"
@@ -68,9 +69,14 @@ func plural(n int, one, more string) string {
 	return more
 }
 
+// seq is a token's number, which may only break where its last digits are set off. Digits need no escaping.
+func seq(n int64) template.HTML {
+	return template.HTML(strings.Replace(fence.FormatSeq(n), "·", "·<wbr>", 1))
+}
+
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"dur": dur, "clock": clock, "comma": comma, "counted": counted, "plural": plural, "seq": fence.FormatSeq,
+		"dur": dur, "clock": clock, "comma": comma, "counted": counted, "plural": plural, "seq": seq,
 		"since": func(now, t time.Time) string { return dur(now.Sub(t)) },
 		"iso":   func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") },
 		"full":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") },

@@ -22,6 +22,8 @@ type view struct {
 	Version  string
 	Insecure bool
 	Status   string // read out when it changes: problems only
+	Alone    bool   // no part was answered
+	Alert    bool   // a stale claim that nobody has taken over
 	Strip    []figure
 	Stale    panel[staleRow]
 	Holders  panel[holderRow]
@@ -53,6 +55,8 @@ func newView(n *snapshot, cfg Config) *view {
 	slices.SortStableFunc(v.Holders.Rows, func(a, b holderRow) int {
 		return cmp.Or(bool2int(b.Late)-bool2int(a.Late), strings.Compare(a.Lock, b.Lock))
 	})
+	v.Alone = n.away()
+	v.Alert = slices.ContainsFunc(v.Stale.Rows, func(r staleRow) bool { return r.Successor == 0 })
 	v.strip(n.Counts)
 	return v
 }
@@ -77,19 +81,25 @@ func (v *view) strip(counts part[jobs.Counts]) {
 		return
 	}
 	c := counts.Rows[0]
-	late := 0
-	for _, h := range v.Holders.Rows {
-		late += bool2int(h.Late)
-	}
+	late := count(v.Holders.Rows, func(h holderRow) bool { return h.Late })
+	recent := count(v.Refusals.Rows, func(r refusalRow) bool { return v.Now.Sub(r.At) < time.Hour })
 	v.Strip = []figure{
 		{counted(c.Held), plural(c.Held, "lease held", "leases held"), "#holders", ""},
 		{counted(late), plural(late, "late beat", "late beats"), "#holders", class(late > 0, "warn")},
-		{counted(c.Stale), plural(c.Stale, "lease that nobody took over", "leases that nobody took over"), "#stale", class(c.Stale > 0, "bad")},
-		{comma(c.Refusals), "refused writes, ever", "#refusals", class(c.Refusals > 0, "warn")},
+		{counted(c.Stale), plural(c.Stale, "expired lease nobody took", "expired leases nobody took"), "#stale", class(c.Stale > 0, "bad")},
+		{comma(c.Refusals), "refused writes, ever", "#refusals", class(recent > 0, "warn")},
 		{counted(c.Running + c.Open), fmt.Sprintf("periods owed, %s running", counted(c.Running)), "#runs", ""},
 		{counted(c.Dead + c.Missed), "periods dead or missed, 7" + nb + "days", "#runs", class(c.Dead+c.Missed > 0, "bad")},
 	}
 	v.Status = fmt.Sprintf("%s late, %s not taken over, %s dead or missed.", counted(late), counted(c.Stale), counted(c.Dead+c.Missed))
+}
+
+func count[T any](rows []T, is func(T) bool) int {
+	n := 0
+	for _, r := range rows {
+		n += bool2int(is(r))
+	}
+	return n
 }
 
 func class(when bool, name string) string {

@@ -64,23 +64,24 @@
   };
 
   const refresh = async () => {
-    if (paused || document.hidden) return;
+    if (paused || document.hidden) return "";
     const answer = await fetch(location.href, { headers: tag ? { "If-None-Match": tag } : {}, cache: "no-store" });
-    if (answer.status === 304 || paused) return;
+    if (answer.status === 304 || paused) return "Live";
     const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
     if (!next) throw new Error("no page");
     tag = answer.headers.get("ETag") || "";
     morph(main(), next);
     sync();
     tick();
+    return answer.ok ? "Live" : "No answer";
   };
 
   const say = (text) => { live.querySelector("[data-live-text]").textContent = text; };
   const loop = async () => {
     try {
-      await refresh();
-      if (!paused) say("Live");
-      live.classList.remove("gone");
+      const state = await refresh();
+      if (state && !paused) say(state);
+      live.classList.toggle("gone", state === "No answer");
     } catch {
       say("Offline");
       live.classList.add("gone");
