@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pawl/migrations"
+)
+
+func checkServer(ctx context.Context, db *database) (finding, error) {
+	var since time.Time
+	var standby bool
+	err := db.pool.QueryRow(ctx, `select pg_postmaster_start_time(), pg_is_in_recovery()`).Scan(&since, &standby)
+	if err != nil {
+		return finding{}, err
+	}
+	detail := fmt.Sprintf("PostgreSQL %s, up since %s", db.server, at(&since))
+	if standby {
+		return unless(true, bad, detail+", a standby: it takes no writes", "connect to the primary; with several hosts add target_session_attrs=read-write")
+	}
+	return okay("%s", detail)
+}
+
+func checkPooler(_ context.Context, db *database) (finding, error) {
+	return unless(db.pooled, warn, map[bool]string{
+		true:  "a pooler is in between: workers poll, since LISTEN doesn't get through one in transaction mode",
+		false: "none",
+	}[db.pooled], "connect to the server itself if work is to begin at once; programs with a pool of their own set default_query_exec_mode=exec")
+}
+
+func checkSchema(ctx context.Context, db *database) (finding, error) {
+	err := migrations.Check(ctx, db.pool, migrations.Binary)
+	var old *migrations.TooOldError
+	var missing *migrations.NotMigratedError
+	switch {
+	case errors.As(err, &old):
+		return unless(true, bad, fmt.Sprintf("the schema needs schema number %d, this pawl has %d", old.Needed, old.Binary), "install a newer pawl")
+	case errors.As(err, &missing):
+		return unless(true, bad, "missing: "+strings.Join(missing.Missing, ", "), "pawl migrate up")
+	case err != nil:
+		return finding{}, err
+	}
+	return okay("complete, schema number %d", migrations.Binary)
+}
+
+const rightsSQL = `
+select current_user, array(
+  select c.relname || ': ' || r.what
+    from pg_class c cross join (values ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) r (what)
+   where c.relnamespace = 'pawl'::regnamespace and c.relname in ('locks', 'lanes', 'periods', 'runs', 'schedules', 'checkpoints', 'tenures', 'river_job')
+     and not has_table_privilege(c.oid, r.what) order by 1),
+  has_function_privilege('pawl.guard(text, bigint)', 'EXECUTE')`
+
+func checkRights(ctx context.Context, db *database) (finding, error) {
+	var user string
+	var lacks []string
+	var guard bool
+	if err := db.pool.QueryRow(ctx, rightsSQL).Scan(&user, &lacks, &guard); err != nil {
+		return finding{}, err
+	}
+	switch {
+	case len(lacks) > 0 && guard:
+		return unless(true, warn, fmt.Sprintf("%s may honour tokens, not run jobs: it lacks %s", user, lacks[0]),
+			"for a worker: grant pawl_worker to it, see: pawl migrate sql")
+	case len(lacks) > 0:
+		return unless(true, bad, fmt.Sprintf("%s lacks %s", user, strings.Join(lacks, ", ")), "grant pawl_worker to it, see: pawl migrate sql")
+	}
+	return okay("%s may run jobs", user)
+}
+
+func checkHome(ctx context.Context, db *database) (finding, error) {
+	var foreign bool
+	err := db.pool.QueryRow(ctx, `select system_identifier <> (select system_identifier from pg_control_system()) from pawl.clock`).Scan(&foreign)
+	if err != nil {
+		return finding{}, err
+	}
+	return unless(foreign, bad, map[bool]string{
+		true: "this database was restored from another server: serve refuses it", false: "this database is at home on this server",
+	}[foreign], "if this copy may run what it owes: pawl adopt")
+}
+
+// samples is how often the doctor asks for the time.
+const samples = 15
+
+func checkClock(ctx context.Context, db *database) (finding, error) {
+	offset, _, err := askClock(ctx, db)
+	if err != nil {
+		return finding{}, err
+	}
+	const some, much = time.Second, 5 * time.Minute
+	detail := fmt.Sprintf("the database's is %s ahead of this machine's", humanise(offset))
+	const fix = "keep both synchronised, as with chrony; leases go by the database's clock, and nothing is planned while they differ by more than 5 minutes"
+	if offset.Abs() > much {
+		return unless(true, bad, detail, fix)
+	}
+	return unless(offset.Abs() > some, warn, detail, fix)
+}
+
+func checkRoundTrip(ctx context.Context, db *database) (finding, error) {
+	_, trip, err := askClock(ctx, db)
+	if err != nil {
+		return finding{}, err
+	}
+	return unless(trip > 100*time.Millisecond, warn, fmt.Sprintf("%.1f ms in the middle of %d", trip.Seconds()*1000, samples),
+		"bring workers nearer to the database, or find out why it is slow")
+}
+
+// askClock takes the offset of the fastest of some round trips, and their median.
+func askClock(ctx context.Context, db *database) (offset, median time.Duration, err error) {
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer conn.Release()
+	var trips []time.Duration
+	best := time.Hour
+	for range samples {
+		var there time.Time
+		sent := time.Now()
+		if err := conn.QueryRow(ctx, `select clock_timestamp()`).Scan(&there); err != nil {
+			return 0, 0, err
+		}
+		trip := time.Since(sent)
+		if trips = append(trips, trip); trip < best {
+			best, offset = trip, there.Sub(sent.Add(trip/2))
+		}
+	}
+	slices.Sort(trips)
+	return offset, trips[len(trips)/2], nil
+}

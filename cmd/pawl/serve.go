@@ -1,0 +1,164 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"pawl/examples/settlement"
+	"pawl/jobs"
+)
+
+// serveFlags are what serve can be told.
+type serveFlags struct {
+	jobs                           []string
+	listen, healthListen, basePath string
+	insecure                       bool
+	concurrency                    int
+	grace, ttl                     time.Duration
+	holder                         string
+}
+
+// compiledIn are the jobs that this binary brings along.
+func compiledIn() map[string]func(*settlement.Settlement) jobs.Job {
+	return map[string]func(*settlement.Settlement) jobs.Job{"settlement": (*settlement.Settlement).Job}
+}
+
+func (c *cli) serve() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use: "serve --job NAME", Short: "Plan and run jobs, and serve the page", Args: exactly(),
+		Long: `Plan and run jobs, and serve the page. Any number of replicas may share a database; there is no leader.
+
+The schema must be there: pawl migrate up. On the first SIGTERM or ^C it takes no new work, lets runs
+finish within --grace, cancels the rest, which costs them no attempt, and ends; a second signal ends
+it at once. The page has no sign-in and listens on loopback unless --insecure-no-auth is said.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			log, err := c.logger()
+			if err != nil {
+				return err
+			}
+			return c.serveWith(cmd.Context(), f, log)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringSliceVar(&f.jobs, "job", nil, "a job that is compiled in: settlement")
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:8399", "where the page listens; empty: nowhere")
+	fs.StringVar(&f.healthListen, "health-listen", "", "where only /healthz, /readyz and /metrics listen")
+	fs.StringVar(&f.basePath, "base-path", "/", "the path that everything is below")
+	fs.BoolVar(&f.insecure, "insecure-no-auth", false, "let the page listen beyond loopback, readable for everybody who reaches it")
+	fs.IntVar(&f.concurrency, "concurrency", 10, "runs at a time, 1 to 1000")
+	fs.DurationVar(&f.grace, "grace", 30*time.Second, "how long runs may take to finish at shutdown")
+	fs.DurationVar(&f.ttl, "ttl", 30*time.Second, "the jobs' lease, 1s to 24h")
+	fs.StringVar(&f.holder, "holder", "", "this process's name, unique among live ones (default host/pid/random)")
+	for flag, name := range map[string]string{
+		"listen": "PAWL_LISTEN", "health-listen": "PAWL_HEALTH_LISTEN", "base-path": "PAWL_BASE_PATH",
+		"concurrency": "PAWL_CONCURRENCY", "grace": "PAWL_GRACE",
+	} {
+		variable(fs, flag, name)
+	}
+	return cmd
+}
+
+// check refuses what can be refused without a database.
+func (f *serveFlags) check() error {
+	known := compiledIn()
+	names := strings.Join(slices.Sorted(func(yield func(string) bool) {
+		for name := range known {
+			if !yield(name) {
+				return
+			}
+		}
+	}), ", ")
+	if len(f.jobs) == 0 {
+		return usage("--job is missing: name a job that is compiled in: %s", names)
+	}
+	for _, name := range f.jobs {
+		if known[name] == nil {
+			return usage("there is no job %q: this binary has %s", name, names)
+		}
+	}
+	switch {
+	case f.ttl < time.Second || f.ttl > 24*time.Hour:
+		return usage("--ttl is %s: use 1s to 24h", f.ttl)
+	case f.concurrency < 1 || f.concurrency > 1000:
+		return usage("--concurrency is %d: use 1 to 1000", f.concurrency)
+	case f.grace <= 0:
+		return usage("--grace is %s: use a positive duration, such as 30s", f.grace)
+	}
+	return nil
+}
+
+func (c *cli) logger() (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.logLevel)); err != nil {
+		return nil, usage("--log-level is %q: use debug, info, warn or error", c.logLevel)
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	format := c.logFormat
+	if format == "" {
+		format = map[bool]string{true: "text", false: "json"}[c.p.redraw]
+	}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(c.p, opts)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(c.p, opts)), nil
+	}
+	return nil, usage("--log-format is %q: use text or json", c.logFormat)
+}
+
+// serveWith runs until ctx ends and everything is drained.
+func (c *cli) serveWith(ctx context.Context, f serveFlags, log *slog.Logger) error {
+	db, err := c.openMigrated(ctx, int32(f.concurrency)+2)
+	if err != nil {
+		return err
+	}
+	defer db.pool.Close()
+	if db.pooled {
+		log.Warn("the database is behind a pooler: polling, since LISTEN doesn't get through one in transaction mode")
+	}
+	s, err := newService(ctx, db, f, log)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return s.run(ctx)
+}
+
+// prepareExample makes the tables of the settlement where they are absent. A worker without the right to make them
+// may use those that are there.
+func prepareExample(ctx context.Context, db *database, example *settlement.Settlement) error {
+	var there bool
+	if err := db.pool.QueryRow(ctx, `select to_regclass('pawl_demo.settlement') is not null`).Scan(&there); err != nil || there {
+		return err
+	}
+	if err := example.Create(ctx, db.pool); err != nil {
+		return fmt.Errorf("the settlement's own tables can't be made: %w", err)
+	}
+	return nil
+}
+
+// newRunner has the named jobs.
+func newRunner(cfg jobs.Config, f serveFlags, example *settlement.Settlement) (*jobs.Runner, error) {
+	r, err := jobs.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range f.jobs {
+		j := compiledIn()[name](example)
+		j.TTL = cmp.Or(f.ttl, j.TTL)
+		err = errors.Join(err, r.Add(j))
+	}
+	return r, err
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"pawl/examples/settlement"
+	"pawl/jobs"
+	"pawl/lockrepo"
+	"pawl/migrations"
+	"pawl/web"
+)
+
+// pageConns is the pool of the page, apart from the jobs': work that holds every connection doesn't blind people.
+const pageConns = 4
+
+// service is one process that runs jobs and serves the page.
+type service struct {
+	log    *slog.Logger
+	runner *jobs.Runner
+	page   *page
+	pages  []func(context.Context) error // each serves one address until its context ends
+}
+
+func newService(ctx context.Context, db *database, f serveFlags, log *slog.Logger) (s *service, err error) {
+	s = &service{log: log}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if s.page, err = newPage(ctx, db.pool, registry, log); err != nil {
+		return s, err
+	}
+	if err := s.page.locks.Adopt(ctx, false); err != nil { // a copy that was restored elsewhere is refused here
+		return s, err
+	}
+	example := settlement.New(settlement.Config{})
+	if err := prepareExample(ctx, db, example); err != nil {
+		return s, err
+	}
+	cfg := jobs.Config{
+		Pool: db.pool, Holder: f.holder, Concurrency: f.concurrency, Grace: f.grace, Logger: log, Registerer: registry,
+	}
+	if s.runner, err = newRunner(cfg, f, example); err != nil {
+		return s, err
+	}
+	s.page.cfg.Ready, s.page.cfg.BasePath, s.page.cfg.Insecure = s.ready, f.basePath, f.insecure
+	return s, s.listen(ctx, f)
+}
+
+// listen opens the addresses before any work begins: a port that is taken is found at once.
+func (s *service) listen(ctx context.Context, f serveFlags) error {
+	if f.listen != "" {
+		if err := web.CheckListen(f.listen, f.insecure); err != nil {
+			return err
+		}
+		if err := s.add(ctx, f.listen, s.page.serve); err != nil {
+			return err
+		}
+	}
+	if f.healthListen == "" {
+		return nil
+	}
+	return s.add(ctx, f.healthListen, s.page.serveHealth)
+}
+
+func (s *service) add(ctx context.Context, addr string, serve func(context.Context, net.Listener) error) error {
+	ln, err := web.Listen(ctx, addr)
+	if err != nil {
+		return &coded{codeUsage, err}
+	}
+	s.pages = append(s.pages, func(ctx context.Context) error { return serve(ctx, ln) })
+	return nil
+}
+
+// run serves and works until ctx ends and the runs are drained. The page stays up meanwhile: it says "draining".
+func (s *service) run(ctx context.Context) error {
+	working, stopWork := context.WithCancel(ctx)
+	defer stopWork()
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	var all sync.WaitGroup
+	failed := make(chan error, len(s.pages))
+	for _, serve := range s.pages {
+		all.Go(func() {
+			if err := serve(serving); err != nil {
+				failed <- err
+				stopWork()
+			}
+		})
+	}
+	err := s.runner.Run(working)
+	stopServing()
+	all.Wait()
+	close(failed)
+	for e := range failed {
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// ready is nil, or why this process takes no work.
+func (s *service) ready(ctx context.Context) error {
+	if err := s.runner.Ready(); err != nil {
+		return err
+	}
+	err := migrations.Check(ctx, s.page.pool, migrations.Binary)
+	switch {
+	case err == nil:
+		return nil
+	case codeOf(err) == codeUsage && wrongInput(err):
+		return &jobs.NotReadyError{Reason: sentence(err)}
+	}
+	s.log.WarnContext(ctx, "not ready", "error", err)
+	return &jobs.NotReadyError{Reason: "the database doesn't answer"}
+}
+
+func (s *service) close() {
+	if s.page != nil {
+		s.page.close()
+	}
+}
+
+// page is what people look at.
+type page struct {
+	pool  *pgxpool.Pool
+	locks *lockrepo.Repo
+	cfg   web.Config
+	log   *slog.Logger
+}
+
+func newPage(ctx context.Context, base *pgxpool.Pool, registry *prometheus.Registry, log *slog.Logger) (*page, error) {
+	pool, err := lockrepo.OwnPool(ctx, base.Config(), "pawl page", pageConns, nil)
+	if err != nil {
+		return nil, err
+	}
+	locks, err := lockrepo.New(lockrepo.Config{Pool: pool, Logger: log})
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	history := jobs.NewHistory(pool)
+	registry.MustRegister(jobs.NewCollector(history))
+	cfg := web.Config{Locks: locks, Jobs: history, Gatherer: registry, Version: thisBuild().Version, Logger: log}
+	return &page{pool: pool, locks: locks, cfg: cfg, log: log}, nil
+}
+
+func (g *page) serve(ctx context.Context, ln net.Listener) error {
+	return web.ServeListener(ctx, ln, web.Handler(g.cfg), g.log)
+}
+
+func (g *page) serveHealth(ctx context.Context, ln net.Listener) error {
+	return web.ServeListener(ctx, ln, web.HealthHandler(g.cfg), g.log)
+}
+
+func (g *page) close() {
+	g.locks.Close()
+	g.pool.Close()
+}
