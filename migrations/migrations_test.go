@@ -31,18 +31,18 @@ func up(t *testing.T, pool *pgxpool.Pool) []string {
 	return applied
 }
 
-func value[T any](t *testing.T, pool *pgxpool.Pool, sql string, args ...any) T {
+func value[T any](t *testing.T, pool *pgxpool.Pool, sql string) T {
 	t.Helper()
 	var v T
-	if err := pool.QueryRow(t.Context(), sql, args...).Scan(&v); err != nil {
+	if err := pool.QueryRow(t.Context(), sql).Scan(&v); err != nil {
 		t.Fatal(err)
 	}
 	return v
 }
 
-func execSQL(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
+func execSQL(t *testing.T, pool *pgxpool.Pool, sql string) {
 	t.Helper()
-	if _, err := pool.Exec(t.Context(), sql, args...); err != nil {
+	if _, err := pool.Exec(t.Context(), sql); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -28,8 +28,7 @@ func provider(own *pgxpool.Pool) (*goose.Provider, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	db := sql.OpenDB(connector{stdlib.GetPoolConnector(own)})
-	db.SetMaxIdleConns(0) // The pool keeps them.
+	db := openDB(own)
 	p, err := goose.NewProvider(goose.DialectPostgres, db, sub,
 		goose.WithTableName(schema+"."+versionTable),
 		goose.WithGoMigrations(goose.NewGoMigration(riverNumber, riverUp(river), nil)),
@@ -39,6 +38,12 @@ func provider(own *pgxpool.Pool) (*goose.Provider, func(), error) {
 		return nil, nil, errors.Join(err, db.Close())
 	}
 	return p, func() { _ = db.Close() }, nil
+}
+
+func openDB(own *pgxpool.Pool) *sql.DB {
+	db := sql.OpenDB(connector{stdlib.GetPoolConnector(own)})
+	db.SetMaxIdleConns(0) // The pool keeps them.
+	return db
 }
 
 func riverMigrator(pool *pgxpool.Pool) (*rivermigrate.Migrator[pgx.Tx], error) {

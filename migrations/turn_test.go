@@ -49,6 +49,8 @@ func TestWorkEndsWhenTheTurnIsLost(t *testing.T) {
 		if _, err := own.Exec(ctx, `select pg_terminate_backend($1)`, pid); err != nil {
 			return err
 		}
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
 		<-ctx.Done()
 		return ctx.Err()
 	})
@@ -78,5 +80,28 @@ func TestRiversVersionIsPinnedToTheNewest(t *testing.T) {
 	all := river.AllVersions()
 	if newest := all[len(all)-1].Version; newest != migrations.RiverVersion {
 		t.Errorf("River is at %d, we stop at %d: add a migration with a new number that goes there", newest, migrations.RiverVersion)
+	}
+}
+
+func TestAMigrationsTransactionWaitsOnlyBriefly(t *testing.T) {
+	t.Parallel()
+	db := migrations.OpenDB(pgtest.Open(t, pgtest.Empty(t)+"&pool_max_conns=1"))
+	defer func() { _ = db.Close() }()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inside, after string
+	if err := tx.QueryRowContext(t.Context(), `show lock_timeout`).Scan(&inside); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.QueryRowContext(t.Context(), `show lock_timeout`).Scan(&after); err != nil {
+		t.Fatal(err)
+	}
+	if inside != "200ms" || after != "0" {
+		t.Errorf("lock_timeout inside %s, after %s", inside, after)
 	}
 }

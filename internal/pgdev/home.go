@@ -1,6 +1,7 @@
 package pgdev
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -24,8 +25,8 @@ type home struct {
 	locks     []*os.File
 }
 
-func openHome(dir string, cred *credential) (*home, error) {
-	reap()
+func openHome(ctx context.Context, dir string, cred *credential) (*home, error) {
+	reap(ctx)
 	h := &home{}
 	var err error
 	if dir == "" {

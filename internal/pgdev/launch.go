@@ -103,6 +103,10 @@ func (s *Server) args() []string {
 	if !s.opts.Durable {
 		set["fsync"], set["synchronous_commit"], set["full_page_writes"] = "off", "off", "off"
 	}
+	if s.opts.Dir == "" {
+		// Inside the directory, so that a killed server leaves none of it elsewhere.
+		set["dynamic_shared_memory_type"] = "mmap"
+	}
 	for name, value := range s.opts.Settings {
 		set[name] = value
 	}

@@ -77,18 +77,13 @@ func eventually(t *testing.T, what string, fact func() bool) {
 	}
 }
 
-func gone(dir string) bool {
-	_, err := os.Lstat(dir)
-	return errors.Is(err, os.ErrNotExist)
-}
-
 func ended(pid int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
+// Not parallel: another test's Start would reap what the watchdog should.
 func TestNothingIsLeftWhenTheOwnerIsKilled(t *testing.T) {
-	t.Parallel()
 	o := startOwner(t, "")
 	if err := o.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -98,8 +93,8 @@ func TestNothingIsLeftWhenTheOwnerIsKilled(t *testing.T) {
 	eventually(t, "the directory is gone", func() bool { return gone(o.dir) })
 }
 
+// Not parallel: another test's Start would reap what the watchdog should.
 func TestNothingIsLeftWhenTheOwnerExitsWithoutStop(t *testing.T) {
-	t.Parallel()
 	o := startOwner(t, "")
 	_ = o.stdin.Close()
 	if err := o.cmd.Wait(); err != nil {
@@ -119,7 +114,7 @@ func TestTheNextStartReapsWhatAKilledWatchdogLeft(t *testing.T) {
 	if gone(o.dir) {
 		t.Fatal("the directory is gone already: this test proves nothing")
 	}
-	reap()
+	reap(t.Context())
 	if !gone(o.dir) {
 		t.Error("the directory is still there")
 	}
@@ -159,4 +154,8 @@ func TestADirectoryHasOneOwner(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "in use by another server") {
 		t.Errorf("second start says %v", err)
 	}
+}
+
+func urlOf(o *owner) string {
+	return (&Server{home: &home{socket: o.socket}}).URL()
 }

@@ -52,7 +52,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := openHome(o.Dir, cred)
+	h, err := openHome(ctx, o.Dir, cred)
 	if err != nil {
 		return nil, fmt.Errorf("pgdev: %w", err)
 	}

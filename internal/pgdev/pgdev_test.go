@@ -184,6 +184,7 @@ func TestTheServersLinesAreLogged(t *testing.T) {
 	}
 }
 
-func urlOf(o *owner) string {
-	return (&Server{home: &home{socket: o.socket}}).URL()
+func gone(dir string) bool {
+	_, err := os.Lstat(dir)
+	return errors.Is(err, os.ErrNotExist)
 }

@@ -1,6 +1,7 @@
 package pgdev
 
 import (
+	"context"
 	"net"
 	"os"
 	"path/filepath"
@@ -20,11 +21,11 @@ func roomiest() string {
 
 // reap removes throw-away directories whose owner is gone. It is the last
 // net, for when the watchdog was killed too.
-func reap() {
+func reap(ctx context.Context) {
 	for _, base := range []string{"/tmp", "/dev/shm"} {
 		dirs, _ := filepath.Glob(filepath.Join(base, prefix+"*")) // The pattern is well formed.
 		for _, dir := range dirs {
-			if abandoned(dir) {
+			if abandoned(ctx, dir) {
 				// What can't be removed is for the next start, or for its owner.
 				if os.RemoveAll(filepath.Join(dir, "data")) == nil {
 					_ = os.RemoveAll(dir)
@@ -34,7 +35,7 @@ func reap() {
 	}
 }
 
-func abandoned(dir string) bool {
+func abandoned(ctx context.Context, dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {
 		return false
@@ -45,11 +46,12 @@ func abandoned(dir string) bool {
 		return os.IsNotExist(err) && time.Since(info.ModTime()) > time.Hour
 	}
 	defer func() { _ = f.Close() }()
-	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil && !answers(dir)
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil && !answers(ctx, dir)
 }
 
-func answers(dir string) bool {
-	conn, err := net.Dial("unix", filepath.Join(dir, ".s.PGSQL.5432"))
+func answers(ctx context.Context, dir string) bool {
+	dialer := net.Dialer{Timeout: time.Second}
+	conn, err := dialer.DialContext(ctx, "unix", filepath.Join(dir, ".s.PGSQL.5432"))
 	if err != nil {
 		return false
 	}
