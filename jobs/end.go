@@ -35,7 +35,7 @@ with req as materialized (
 ), locked as materialized (
   select r.*, l.holder, l.key, l.acquired_at, l.expires_at, l.beats, l.longest_gap
     from req r join pawl.locks l on l.name = r.lock and l.token = r.token and l.grant_id = r.run
-   order by l.name for no key update of l
+   where l.name = any ($2::text[]) order by l.name for no key update of l
 ), live as materialized (select * from locked where expires_at > clock_timestamp()
 ), lane as materialized (
   select pawl.lane($2::text[]) as ok from (select count(*) from live) after_the_locks
@@ -47,15 +47,15 @@ with req as materialized (
          attempts = p.attempts - (v.outcome = 'drained')::int,
          not_before = case when v.retry > interval '0' then clock_timestamp() + v.retry end
     from live v join pawl.runs r on r.id = v.run cross join lane
-   where lane.ok and p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = v.run
+   where r.id = any ($1::text[]::uuid[]) and lane.ok and p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = v.run
      and (p.state = 'running' or p.state = 'complete' and v.outcome = 'complete')
   returning p.run
 ), run as (
   update pawl.runs r set state = v.outcome, error = v.error, ended_at = clock_timestamp()
-    from done d join live v on v.run = d.run where r.id = d.run and r.ended_at is null returning r.id
+    from done d join live v on v.run = d.run where r.id = d.run and r.id = any ($1::text[]::uuid[]) and r.ended_at is null returning r.id
 ), freed as (
   update pawl.locks l set grant_id = null, holder = null, key = null, expires_at = null, renewed_at = clock_timestamp()
-    from live v join run on run.id = v.run where l.name = v.lock
+    from live v join run on run.id = v.run where l.name = v.lock and l.name = any ($2::text[])
 ), ended as (
   insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, ended_at, how, beats, longest_gap)
   select v.lock, v.token, v.run, v.holder, v.key, v.acquired_at, clock_timestamp(), 'released', v.beats, v.longest_gap

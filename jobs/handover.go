@@ -23,6 +23,7 @@ with k as materialized (select incarnation, floor from pawl.clock where incarnat
     from unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) as r(run, lock, token, fresh)
     join pawl.locks l on l.name = r.lock and l.token = r.token and l.grant_id = r.run::uuid
     join pawl.runs q on q.id = r.run::uuid and q.ended_at is null
+   where l.name = any ($2::text[]) and q.id = any ($1::text[]::uuid[])
      for update of l skip locked
 ), next as materialized (
   select v.name, p.job, p.key, p.revision, o.ttl
@@ -38,7 +39,7 @@ with k as materialized (select incarnation, floor from pawl.clock where incarnat
      set token = pawl.next_token(v.token, v.incarnation = k.incarnation, k.floor), incarnation = k.incarnation,
          grant_id = v.fresh, holder = $5, ttl = n.ttl, beats = 0, longest_gap = '0',
          acquired_at = clock_timestamp(), renewed_at = clock_timestamp(), expires_at = clock_timestamp() + n.ttl
-    from locked v join next n on n.name = v.name cross join k where l.name = v.name
+    from locked v join next n on n.name = v.name cross join k where l.name = v.name and l.name = any ($2::text[])
   returning l.name, l.token, l.acquired_at, l.expires_at
 ), done as (
   update pawl.periods p set state = 'complete', reason = null, ended_at = clock_timestamp()
@@ -46,7 +47,7 @@ with k as materialized (select incarnation, floor from pawl.clock where incarnat
    where p.job = v.job and p.key = v.period and p.revision = v.revision
 ), ended as (
   update pawl.runs r set state = 'complete', ended_at = clock_timestamp()
-    from locked v join moved m on m.name = v.name where r.id = v.run
+    from locked v join moved m on m.name = v.name where r.id = v.run and r.id = any ($1::text[]::uuid[])
   returning v.name, v.fresh, v.delivery, m.token
 ), begun as (
   update pawl.periods p

@@ -35,7 +35,8 @@ type started struct {
 
 // $1 locks, $2 grant ids, $3 deliveries, $4 holder, $5 our jobs, $6 their TTLs in ms, $7 busy: how long to wait for a
 // lock that is held, in ms, $8 all deliveries that have arrived. Lock rows are taken after the lanes, which is
-// allowed because SKIP LOCKED never waits; expired leases are judged after the row is ours.
+// allowed because SKIP LOCKED never waits; expired leases are judged after the row is ours. "= any ($1)" keeps a plan that
+// was made while a table was small from scanning the whole of it.
 const startSQL = `
 with k as materialized (select incarnation, floor from pawl.clock where incarnation = pawl.incarnation()
 ), req as materialized (
@@ -50,17 +51,18 @@ with k as materialized (select incarnation, floor from pawl.clock where incarnat
     join ours o on o.job = p.job
    where (p.not_before is null or p.not_before <= clock_timestamp())
      and not exists (select from pawl.runs x where x.lock = r.lock and x.ended_at is null)
-), cur as materialized (select l.* from due d join pawl.locks l on l.name = d.lock
+), cur as materialized (select l.* from due d join pawl.locks l on l.name = d.lock where l.name = any ($1::text[])
 ), locked as materialized (
   select l.* from cur c join pawl.locks l on l.name = c.name
-   where (c.grant_id is null or c.expires_at <= clock_timestamp()) and exists (select from k) for update of l skip locked
+   where l.name = any ($1::text[]) and (c.grant_id is null or c.expires_at <= clock_timestamp()) and exists (select from k)
+     for update of l skip locked
 ), free as materialized (select * from locked where grant_id is null or expires_at <= clock_timestamp()
 ), taken as (
   update pawl.locks l
      set token = pawl.next_token(f.token, f.incarnation = k.incarnation, k.floor), incarnation = k.incarnation,
          grant_id = d.grant_id, holder = $4, key = null, ttl = d.ttl, beats = 0, longest_gap = '0',
          acquired_at = clock_timestamp(), renewed_at = clock_timestamp(), expires_at = clock_timestamp() + d.ttl
-    from free f join due d on d.lock = f.name cross join k where l.name = f.name
+    from free f join due d on d.lock = f.name cross join k where l.name = f.name and l.name = any ($1::text[])
   returning l.name, l.token, l.acquired_at, l.expires_at
 ), born as (
   insert into pawl.locks as l (name, token, incarnation, grant_id, holder, ttl, acquired_at, renewed_at, expires_at)
@@ -87,7 +89,7 @@ with k as materialized (select incarnation, floor from pawl.clock where incarnat
   update pawl.lanes n
      set delivery = case when n.delivery = any ($8::bigint[]) then null else n.delivery end,
          not_before = case when d.lock is not null and p.lock is null then clock_timestamp() + $7::bigint * interval '1 ms' end
-    from req r left join due d on d.lock = r.lock left join per p on p.lock = r.lock where n.lock = r.lock
+    from req r left join due d on d.lock = r.lock left join per p on p.lock = r.lock where n.lock = r.lock and n.lock = any ($1::text[])
 ), ended as (
   insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, ended_at, how, successor, beats, longest_gap)
   select f.name, f.token, f.grant_id, f.holder, f.key, f.acquired_at, f.expires_at, 'taken_over', t.token, f.beats, f.longest_gap

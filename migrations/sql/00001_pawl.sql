@@ -1,0 +1,181 @@
+-- The tables of pawl. Words and states: docs/protocol.md. Hot rows (clock, locks, lanes) are apart from
+-- history. Everything lives in one schema of the user's database, so that results commit with their markers.
+
+-- +goose Up
+
+-- Which binaries may use this schema: a binary refuses only below min_binary, so that a rolling deploy and a
+-- rollback work.
+create table pawl.schema_info (
+    one        boolean primary key default true check (one),
+    version    int not null,
+    min_binary int not null
+);
+insert into pawl.schema_info (version, min_binary) values (1, 1);
+
+-- One row: which server start may issue tokens, and the number that every new token must pass.
+create table pawl.clock (
+    one               boolean primary key default true check (one),
+    incarnation       bigint not null,
+    since             timestamptz not null,
+    floor             bigint not null default 0,
+    system_identifier bigint not null
+);
+
+-- No index but the key and no foreign key to it: a renewal must stay a HOT update that no key lock waits for.
+create table pawl.locks (
+    name        text primary key,
+    token       bigint not null check (token > 0),  -- only grows; stays when the lease ends
+    incarnation bigint not null,                    -- that issued the token
+    grant_id    uuid,                               -- null: free
+    holder      text,
+    key         text,
+    ttl         interval,
+    acquired_at timestamptz,
+    renewed_at  timestamptz,
+    expires_at  timestamptz,
+    beats       int not null default 0,             -- renewals of this lease
+    longest_gap interval not null default '0',      -- between two of them
+    check ((grant_id is null) = (expires_at is null))
+) with (fillfactor = 50, vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+
+-- One row per lease, written when it ends; while it lives the lock row says the same.
+create table pawl.tenures (
+    lock        text not null,
+    token       bigint not null,
+    grant_id    uuid not null,
+    holder      text,
+    key         text,
+    acquired_at timestamptz,
+    ended_at    timestamptz not null,
+    how         text not null check (how in ('released', 'expired', 'taken_over', 'reacquired', 'forced')),
+    successor   bigint,
+    beats       int not null default 0,
+    longest_gap interval not null default '0',
+    primary key (lock, token)
+);
+create unique index tenures_grant on pawl.tenures (grant_id);   -- an ended grant is refused
+create index tenures_ended on pawl.tenures (ended_at);
+create index tenures_stale on pawl.tenures (ended_at) where how in ('expired', 'taken_over', 'forced');
+
+create table pawl.refusals (
+    id        bigint generated always as identity primary key,
+    at        timestamptz not null default clock_timestamp(),
+    lock      text,
+    token     bigint,
+    current   bigint,
+    holder    text,
+    late_by   interval,
+    target    text,
+    statement text
+);
+create index refusals_at on pawl.refusals (at);
+create index refusals_lock on pawl.refusals (lock, token);
+
+-- The highest token that a target has seen, and the lock whose token it was: tokens of different locks don't compare.
+create table pawl.fences (
+    target     text primary key,
+    lock       text not null,
+    last_token bigint not null
+) with (fillfactor = 50);
+
+-- A job's stored definition and how far it has been planned.
+create table pawl.schedules (
+    job        text primary key,
+    app        text not null,
+    definition jsonb not null,
+    lock       text not null,
+    watermark  timestamptz not null,
+    next_at    timestamptz,                         -- null: nothing is due by itself
+    created_at timestamptz not null default clock_timestamp(),
+    changed_at timestamptz not null default clock_timestamp(),
+    retired_at timestamptz
+) with (fillfactor = 50);
+create index schedules_due on pawl.schedules (next_at) where retired_at is null;
+
+create table pawl.periods (
+    job          text not null,
+    key          text not null,
+    revision     int not null default 1,
+    lock         text not null,                     -- written when planned, never changed
+    state        text not null default 'open'
+                 check (state in ('open', 'running', 'complete', 'dead', 'missed', 'skipped', 'held', 'cancelled')),
+    reason       text,
+    start_at     timestamptz not null,
+    end_at       timestamptz not null,
+    scheduled_at timestamptz not null,
+    last_at      timestamptz,                       -- a stretch of ticks in one row: its last tick
+    ticks        int not null default 1,            -- and how many
+    not_before   timestamptz,
+    attempts     smallint not null default 0,
+    max_attempts smallint not null default 6 check (max_attempts > 0),
+    run          uuid,
+    token        bigint,
+    started_at   timestamptz,
+    ended_at     timestamptz,
+    primary key (job, key, revision),
+    check ((ended_at is null) = (state in ('open', 'running', 'held')))
+) with (fillfactor = 70);
+-- ended_at, not state: with state in the predicate no start could be HOT.
+create index periods_unfinished on pawl.periods (lock, scheduled_at, job, key, revision) where ended_at is null;
+create index periods_job on pawl.periods (job, scheduled_at);
+
+-- The mutex of a lock's periods; never deleted.
+create table pawl.lanes (
+    lock       text primary key,
+    seq        bigint not null default 0,           -- written by whoever enters: a stale snapshot gets 40001
+    delivery   bigint,                              -- River row that has not reached start yet
+    not_before timestamptz                          -- the lock was busy; never a period's backoff
+) with (fillfactor = 50);
+
+create table pawl.runs (
+    id         uuid primary key,                    -- the grant id of its lease: start asked again finds its run
+    job        text not null,
+    key        text not null,
+    revision   int not null,
+    attempt    smallint not null,
+    lock       text not null,
+    token      bigint not null,
+    holder     text,
+    delivery   bigint,
+    state      text not null default 'running'
+               check (state in ('running', 'complete', 'failed', 'timed_out', 'lost', 'drained', 'cancelled', 'skipped')),
+    started_at timestamptz not null default clock_timestamp(),
+    ended_at   timestamptz,
+    done       bigint,
+    total      bigint,
+    resumed    boolean not null default false,      -- found a checkpoint of an earlier run
+    error      text
+) with (fillfactor = 70);
+create unique index runs_live on pawl.runs (lock) where ended_at is null;   -- one running run a lock; the sweep starts here
+create index runs_started on pawl.runs (started_at);
+create index runs_period on pawl.runs (job, key, revision, attempt);
+
+create table pawl.checkpoints (
+    job       text not null,
+    key       text not null,
+    revision  int not null,
+    token     bigint not null,
+    operation uuid not null,
+    at        timestamptz not null default clock_timestamp(),
+    value     jsonb,
+    primary key (job, key, revision)
+) with (fillfactor = 50);
+
+-- What people did. Nobody but the owner may change or delete a row.
+create table pawl.audit (
+    id     bigint generated always as identity primary key,
+    at     timestamptz not null default clock_timestamp(),
+    actor  text not null,
+    action text not null,
+    lock   text,
+    token  bigint,
+    job    text,
+    period text,
+    reason text,
+    detail jsonb
+);
+create index audit_at on pawl.audit (at);
+
+-- +goose Down
+drop table pawl.audit, pawl.checkpoints, pawl.runs, pawl.lanes, pawl.periods, pawl.schedules, pawl.fences,
+           pawl.refusals, pawl.tenures, pawl.locks, pawl.clock, pawl.schema_info;

@@ -1,0 +1,298 @@
+-- The functions of the protocol. Every statement that decides by time is peek (no lock), lock, judge: the clock
+-- is read after the row is ours, since an UPDATE that had to wait isn't judged again when the blocker rolls back.
+
+-- +goose Up
+
+-- +goose StatementBegin
+create function pawl.now_us() returns bigint language sql volatile as
+$$ select (extract(epoch from clock_timestamp()) * 1000000)::bigint $$;
+-- +goose StatementEnd
+
+-- Where start times differ per node this function returns a constant instead.
+-- +goose StatementBegin
+create function pawl.incarnation() returns bigint language sql stable as
+$$ select (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint $$;
+-- +goose StatementEnd
+
+-- How long a fetched delivery may take to reach start.
+-- +goose StatementBegin
+create function pawl.start_grace() returns interval language sql stable as
+$$ select coalesce(nullif(current_setting('pawl.start_grace', true), ''), '10 s')::interval $$;
+-- +goose StatementEnd
+
+-- prev is null at birth; same: the row's incarnation is the clock's.
+-- +goose StatementBegin
+create function pawl.next_token(prev bigint, same boolean, floor bigint) returns bigint language sql volatile as
+$$ select greatest(prev + case when same then 1 else 1000000 end, pawl.now_us(), floor + 1) $$;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+create function pawl.must(ok boolean, code text) returns boolean language plpgsql as $$
+begin
+  if ok is not true then raise exception 'pawl: refused' using errcode = code; end if;
+  return true;
+end $$;
+-- +goose StatementEnd
+
+insert into pawl.clock (incarnation, since, system_identifier)
+select pawl.incarnation(), 'epoch', system_identifier from pg_control_system();
+
+-- Every statement that issues a token reads the clock row of this incarnation; without one it grants nothing, and
+-- the client comes here. A dump restored elsewhere is refused unless a person says so: the automatic call must not
+-- start staging on production's periods.
+-- +goose StatementBegin
+create function pawl.adopt(elsewhere boolean default false) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare here bigint := (select system_identifier from pg_control_system());
+begin
+  if not elsewhere and here <> (select system_identifier from pawl.clock) then
+    raise exception 'pawl: this database was restored from another server'
+      using errcode = 'PW005', hint = 'If this copy may run what is owed, say so with: pawl adopt';
+  end if;
+  update pawl.clock
+     set incarnation = pawl.incarnation(), since = clock_timestamp(), system_identifier = here,
+         floor = greatest(floor, pawl.now_us()
+               + case when clock_timestamp() - since < interval '120 s' then 180000000 else 60000000 end)
+   where incarnation <> pawl.incarnation() or system_identifier <> here;
+end $$;
+-- +goose StatementEnd
+
+-- Deleting idle lock rows, by the pruner or by hand, raises the floor in the same statement.
+-- +goose StatementBegin
+create function pawl.locks_deleted() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  if tg_op = 'TRUNCATE' then
+    raise exception 'pawl: locks may not be truncated, tokens would start again' using errcode = 'PW003';
+  end if;
+  update pawl.clock set floor = greatest(floor, gone.token)
+    from (select max(token) as token from deleted) gone where gone.token is not null;
+  return null;
+end $$;
+-- +goose StatementEnd
+create trigger deleted after delete on pawl.locks referencing old table as deleted
+  for each statement execute function pawl.locks_deleted();
+create trigger truncated before truncate on pawl.locks
+  for each statement execute function pawl.locks_deleted();
+
+-- +goose StatementBegin
+create function pawl.prune(idle interval, most int) returns bigint language sql as $$
+  with idle as materialized (
+    select name from pawl.locks where grant_id is null and renewed_at < clock_timestamp() - idle
+     order by name limit most for update skip locked
+  ), gone as (
+    delete from pawl.locks l using idle i where l.name = i.name and l.grant_id is null returning l.token
+  )
+  select count(*) from gone
+$$;
+-- +goose StatementEnd
+
+-- Ties the transaction to a live lease: no acquire, start or hand-over (FOR UPDATE) passes before it ends; a
+-- renewal does. It raises instead of answering with no row: an error frees the row lock at once, even if the
+-- client's ROLLBACK never comes. The detail is JSON: what the lock row says now.
+-- The settings are local to the transaction: a client that falls silent for as long as a lease lasts, or dies inside
+-- a statement, is ended; the sweep finds the backend by its name; pawl.enforce finds the token.
+-- +goose StatementBegin
+create function pawl.guard(p_lock text, p_token bigint) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare until timestamptz; lasts interval; l pawl.locks;
+begin
+  select expires_at, ttl into until, lasts from pawl.locks
+   where name = p_lock and token = p_token and grant_id is not null for key share;
+  if until is null or until <= clock_timestamp() then      -- after the wait, on the locked row
+    select * into l from pawl.locks where name = p_lock;
+    raise exception 'pawl: lease on % is not held with token %', p_lock, p_token
+      using errcode = case when l.token > p_token then 'PW001' else 'PW002' end,
+            detail = json_build_object('current', coalesce(l.token, 0), 'holder', coalesce(l.holder, ''))::text,
+            hint = 'Stop writing: the lease has ended. Acquire again to go on.';
+  end if;
+  perform -- the whole TTL, never the time left: that would end a holder that renews all along; 0 would mean never
+    set_config('idle_in_transaction_session_timeout',
+      least(greatest(extract(epoch from coalesce(lasts, '30 s')) * 1000, 1), 2147483647)::int::text, true),
+    case when version() ~ '-linux' then set_config('client_connection_check_interval', '1000', true) end,   -- others may refuse it
+    set_config('application_name', 'pawl ' || p_token, true),
+    set_config('pawl.lease', (coalesce(nullif(current_setting('pawl.lease', true), ''), '{}')::jsonb
+      || jsonb_build_object(p_lock, p_token))::text, true);
+end $$;
+-- +goose StatementEnd
+
+-- The same without the time: sent in one batch with COMMIT (a savepoint may have taken the first guard with it).
+-- +goose StatementBegin
+create function pawl.guard_again(p_lock text, p_token bigint) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare l pawl.locks;
+begin
+  perform from pawl.locks where name = p_lock and token = p_token and grant_id is not null for key share;
+  if not found then
+    select * into l from pawl.locks where name = p_lock;
+    raise exception 'pawl: lease on % is not held with token % at its commit', p_lock, p_token
+      using errcode = case when l.token > p_token then 'PW001' else 'PW002' end,
+            detail = json_build_object('current', coalesce(l.token, 0), 'holder', coalesce(l.holder, ''))::text,
+            hint = 'Nothing was committed: the lease has ended. Acquire again to go on.';
+  end if;
+end $$;
+-- +goose StatementEnd
+
+-- Statement trigger of `pawl protect`: tg_argv[0] a lock or prefix*, tg_argv[1] log|enforce. The setting pawl.lease
+-- is {"lock": token, …}, local to the transaction. No time test: at REPEATABLE READ it would refuse a holder that
+-- renews all along; the row lock is what keeps the order. In log mode it takes no row lock: it may neither wait
+-- nor fail, also not with 40001 on a snapshot that a takeover has left behind.
+-- +goose StatementBegin
+create function pawl.enforce() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  leases jsonb := coalesce(nullif(current_setting('pawl.lease', true), ''), '{}')::jsonb;
+  pat text := tg_argv[0]; code text := 'PW003'; l text; k bigint; l1 text; k1 bigint; cur pawl.locks;
+  tab text := tg_table_schema || '.' || tg_table_name;
+begin
+  for l, k in select key, value::bigint from jsonb_each_text(leases)
+               where key = pat or right(pat, 1) = '*' and starts_with(key, left(pat, -1)) order by key loop
+    if tg_argv[1] = 'enforce' then
+      perform from pawl.locks where name = l and token = k and grant_id is not null for key share;
+    else
+      perform from pawl.locks where name = l and token = k and grant_id is not null;
+    end if;
+    if found then return null; end if;
+    code := 'PW001'; l1 := l; k1 := k;
+  end loop;
+  select * into cur from pawl.locks where name = coalesce(l1, pat);
+  if tg_argv[1] = 'enforce' then
+    raise exception 'pawl: % on % refused: needs a current lease on %', tg_op, tab, pat
+      using errcode = code,
+            detail = json_build_object('current', coalesce(cur.token, 0), 'holder', coalesce(cur.holder, ''),
+                                       'target', tab, 'statement', tg_op)::text,
+            hint = 'Write inside a transaction that pawl guards, or remove the protection with: pawl protect --remove';
+  end if;
+  insert into pawl.refusals (lock, token, current, target, statement) values (coalesce(l1, pat), k1, cur.token, tab, tg_op);
+  return null;
+end $$;
+-- +goose StatementEnd
+
+-- Check (many writes by one holder) and, over several targets, Claim: the mark may not be above the token, and is
+-- raised to it. An equal mark takes SHARE only: writers with the same token don't queue on each other.
+-- +goose StatementBegin
+create function pawl.fence(p_lock text, p_token bigint, variadic p_targets text[]) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare t text; m pawl.fences;
+begin
+  for t in select distinct unnest(p_targets) order by 1 loop
+    perform from pawl.fences where target = t and lock = p_lock and last_token = p_token for share;
+    continue when found;
+    insert into pawl.fences as f (target, lock, last_token) values (t, p_lock, p_token)
+    on conflict (target) do update set last_token = excluded.last_token
+     where f.lock = excluded.lock and f.last_token <= excluded.last_token;
+    continue when found;
+    select * into m from pawl.fences where target = t;
+    if m.lock <> p_lock then
+      raise exception 'pawl: target % belongs to lock %, not to %', t, m.lock, p_lock using errcode = 'PW004',
+        detail = json_build_object('target', t)::text,
+        hint = 'Tokens of different locks do not compare: write this target under its own lock.';
+    end if;
+    raise exception 'pawl: target % has seen token %, % is stale', t, m.last_token, p_token
+      using errcode = 'PW001', detail = json_build_object('current', m.last_token, 'holder', '', 'target', t)::text;
+  end loop;
+end $$;
+-- +goose StatementEnd
+
+-- Once per token: the mark must be below the token. Never on a target that is claimed: then nobody could write.
+-- +goose StatementBegin
+create function pawl.once(p_lock text, p_token bigint, p_target text) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare m pawl.fences;
+begin
+  insert into pawl.fences as f (target, lock, last_token) values (p_target, p_lock, p_token)
+  on conflict (target) do update set last_token = excluded.last_token
+   where f.lock = excluded.lock and f.last_token < excluded.last_token;
+  if found then return; end if;
+  select * into m from pawl.fences where target = p_target;
+  if m.lock <> p_lock then
+    raise exception 'pawl: target % belongs to lock %, not to %', p_target, m.lock, p_lock using errcode = 'PW004',
+      detail = json_build_object('target', p_target)::text,
+      hint = 'Tokens of different locks do not compare: write this target under its own lock.';
+  end if;
+  raise exception 'pawl: target % already has token % or a newer one', p_target, p_token
+    using errcode = 'PW001', detail = json_build_object('current', m.last_token, 'holder', '', 'target', p_target)::text;
+end $$;
+-- +goose StatementEnd
+
+-- Advice only: the answer is old when it arrives. last_token is null where the target was never written.
+-- +goose StatementBegin
+create function pawl.check(p_lock text, p_token bigint, p_target text, out current boolean, out last_token bigint)
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  select f.last_token into last_token from pawl.fences f where f.target = p_target;
+  current := coalesce(last_token <= p_token, true)
+    and coalesce((select f.lock = p_lock from pawl.fences f where f.target = p_target), true);
+end $$;
+-- +goose StatementEnd
+
+-- Records a refused write, in a transaction of its own: the refused one is gone. late_by is null while the lease lives.
+-- +goose StatementBegin
+create function pawl.refuse(p_lock text, p_token bigint, p_target text, p_statement text) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  insert into pawl.refusals (lock, token, current, holder, late_by, target, statement)
+  select p_lock, p_token, l.token, coalesce(t.holder, case when l.token = p_token then l.holder end),
+         case when e.at <= n.now then n.now - e.at end, p_target, left(p_statement, 500)
+    from (select clock_timestamp() as now) n
+    left join pawl.locks l on l.name = p_lock
+    left join pawl.tenures t on t.lock = p_lock and t.token = p_token
+    cross join lateral (select coalesce(t.ended_at, case when l.token = p_token then l.expires_at end) as at) e;
+end $$;
+-- +goose StatementEnd
+
+-- Enter: all lanes that the transaction will ever need, at once, by name.
+-- +goose StatementBegin
+create function pawl.lane(p_locks text[]) returns boolean language sql volatile as $$
+  insert into pawl.lanes as n (lock) select distinct unnest(p_locks) order by 1
+  on conflict (lock) do update set seq = n.seq + 1;
+  select true
+$$;
+-- +goose StatementEnd
+
+-- Leave: last. Its second statement has a snapshot taken after the lanes were granted. Makes the lane rule true:
+-- when no run of a lock is running and one of its periods may run, a live delivery for that lock exists.
+-- Idempotent. A transaction that holds lanes may only name lanes that it holds.
+-- +goose StatementBegin
+create function pawl.advance(p_locks text[]) returns int language plpgsql volatile as $$
+declare n int; soon boolean;
+begin
+  perform pawl.lane(p_locks);
+  with want as materialized (
+    select n.lock, h.job, greatest(clock_timestamp(), h.not_before, n.not_before) as at, n.delivery
+      from pawl.lanes n cross join lateral (
+        select p.job, p.not_before from pawl.periods p where p.lock = n.lock and p.ended_at is null and p.state = 'open'
+         order by p.scheduled_at, p.job, p.key, p.revision limit 1) h
+     where n.lock = any (p_locks) and not exists (select from pawl.runs r where r.lock = n.lock and r.ended_at is null)
+  ), fresh as (
+    insert into pawl.river_job (state, queue, kind, args, max_attempts, scheduled_at)
+    select 'available', 'pawl', 'pawl.' || w.job, jsonb_build_object('job', w.job, 'lock', w.lock), 1, w.at from want w
+     where not exists (select from pawl.river_job j where j.id = w.delivery   -- live, of the right kind and not too late
+             and (j.state in ('available', 'scheduled', 'pending', 'retryable') and j.scheduled_at <= w.at and j.kind = 'pawl.' || w.job
+               or j.state = 'running' and j.attempted_at > clock_timestamp() - pawl.start_grace()))
+    returning id, args ->> 'lock' as lock, scheduled_at <= clock_timestamp() as soon
+  ), noted as (
+    update pawl.lanes l set delivery = f.id from fresh f where l.lock = f.lock returning f.soon
+  )
+  select count(*), coalesce(bool_or(noted.soon), false) into n, soon from noted;
+  if soon then perform pg_notify('pawl.river_insert', '{"queue":"pawl"}'); end if;
+  return n;
+end $$;
+-- +goose StatementEnd
+
+-- What a run's end makes of its period.
+-- +goose StatementBegin
+create function pawl.after(outcome text, attempts int, max_attempts int) returns text language sql immutable as $$
+  select case when outcome in ('complete', 'skipped', 'cancelled') then outcome
+              when outcome = 'drained' or attempts < max_attempts then 'open' else 'dead' end
+$$;
+-- +goose StatementEnd
+
+-- +goose Down
+drop trigger deleted on pawl.locks;
+drop trigger truncated on pawl.locks;
+drop function pawl.after(text, int, int), pawl.advance(text[]), pawl.lane(text[]), pawl.refuse(text, bigint, text, text),
+              pawl.check(text, bigint, text), pawl.once(text, bigint, text), pawl.fence(text, bigint, text[]),
+              pawl.enforce(), pawl.guard_again(text, bigint), pawl.guard(text, bigint), pawl.prune(interval, int),
+              pawl.locks_deleted(), pawl.adopt(boolean), pawl.must(boolean, text), pawl.next_token(bigint, boolean, bigint),
+              pawl.start_grace(), pawl.incarnation(), pawl.now_us();
