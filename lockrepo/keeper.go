@@ -32,12 +32,13 @@ type keeper struct {
 	log   *slog.Logger
 	clock func() Instant
 
-	ctxDone <-chan struct{}
-	start   func()        // starts the goroutines, once
-	wake    chan struct{} // for the watchdog: something is due earlier
-	beats   chan struct{} // for the beater: something is due
-	asks    chan struct{} // for the asker
-	busy    sync.WaitGroup
+	stop  context.CancelFunc
+	done  <-chan struct{}
+	start func()        // starts the goroutines, once
+	wake  chan struct{} // for the watchdog: something is due earlier
+	beats chan struct{} // for the beater: something is due
+	asks  chan struct{} // for the asker
+	busy  sync.WaitGroup
 
 	mu     sync.Mutex
 	all    []*Kept
@@ -52,9 +53,10 @@ type keeper struct {
 	}
 }
 
-func newKeeper(ctx context.Context, beat heartbeat, m *metrics, log *slog.Logger) *keeper {
+func newKeeper(beat heartbeat, m *metrics, log *slog.Logger) *keeper {
+	ctx, stop := context.WithCancel(context.Background())
 	k := &keeper{
-		beat: beat, m: m, log: log, clock: Now, ctxDone: ctx.Done(),
+		beat: beat, m: m, log: log, clock: Now, stop: stop, done: ctx.Done(),
 		wake: make(chan struct{}, 1), beats: make(chan struct{}, 1), asks: make(chan struct{}, 1),
 	}
 	k.start = sync.OnceFunc(func() {
@@ -65,7 +67,7 @@ func newKeeper(ctx context.Context, beat heartbeat, m *metrics, log *slog.Logger
 	return k
 }
 
-// close waits for the goroutines; the context given to newKeeper has ended.
+// close ends the goroutines and waits for them.
 func (k *keeper) close() {
 	k.mu.Lock()
 	k.closed = true
@@ -73,6 +75,7 @@ func (k *keeper) close() {
 		k.finish(h, ErrClosed)
 	}
 	k.mu.Unlock()
+	k.stop()
 	k.busy.Wait()
 	k.beat.close()
 }

@@ -76,9 +76,8 @@ func bubble(t *testing.T, b *base, f func(t *testing.T, k *keeper)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, stop := context.WithCancel(t.Context())
-		k := newKeeper(ctx, b.heartbeat(), m, slog.New(slog.DiscardHandler))
-		defer func() { stop(); k.close() }()
+		k := newKeeper(b.heartbeat(), m, slog.New(slog.DiscardHandler))
+		defer k.close()
 		f(t, k)
 	})
 }
@@ -230,15 +229,13 @@ func TestNotHeldEndsTheContextAtOnceWithItsCause(t *testing.T) {
 }
 
 func TestCompletingIsNoLoss(t *testing.T) {
-	inFlight := make(chan struct{})
-	b := &base{batch: func(ctx context.Context, _ int, ls []Lease) ([]verdict, error) {
-		close(inFlight)
+	b := &base{batch: func(_ context.Context, _ int, ls []Lease) ([]verdict, error) {
 		<-time.After(time.Second) // the release is answered meanwhile
 		return []verdict{{lost: &LostError{Token: ls[0].Token, Cause: ErrNotHeld}}}, nil
 	}}
 	bubble(t, b, func(t *testing.T, k *keeper) {
 		ctx, kept := k.keep(t.Context(), leaseFor("a", 30*time.Second))
-		<-inFlight
+		after(10 * time.Second) // the beat is on its way
 		kept.Completing()
 		after(10 * time.Minute) // a COMMIT that takes its time
 		wantAlive(t, ctx)
@@ -572,9 +569,8 @@ func BenchmarkKeepStop(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(b.Context())
-	k := newKeeper(ctx, (&base{}).heartbeat(), m, slog.New(slog.DiscardHandler))
-	defer func() { stop(); k.close() }()
+	k := newKeeper((&base{}).heartbeat(), m, slog.New(slog.DiscardHandler))
+	defer k.close()
 	for range 10_000 {
 		k.keep(b.Context(), leaseFor("others", 30*time.Second))
 	}

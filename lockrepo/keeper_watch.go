@@ -8,7 +8,7 @@ func (k *keeper) watch() {
 	defer timer.Stop()
 	for {
 		select {
-		case <-k.ctxDone:
+		case <-k.done:
 			return
 		case <-k.wake:
 		case <-timer.C:

@@ -59,7 +59,7 @@ func New(cfg Config) (*Repo, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	r := &Repo{cfg: cfg, m: m, stop: stop, done: ctx.Done()}
-	r.keeper = newKeeper(ctx, newHeartbeat(cfg.Pool.Config(), m), m, cfg.Logger)
+	r.keeper = newKeeper(newHeartbeat(cfg.Pool.Config(), m), m, cfg.Logger)
 	return r, nil
 }
 
