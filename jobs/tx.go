@@ -76,6 +76,12 @@ func (g *guarded) work(ctx context.Context, fn func(pgx.Tx) error, last func(con
 			return fence.Wrap(err, g.run.token)
 		}
 	}
+	if err = g.run.kept.Check(); err == nil { // what can't be proven to be held isn't committed
+		err = ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
 	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	if last != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-const superuser = "pawl"
+const superuser = "postgres"
 
 // URL is the connection string of the database postgres, for the superuser.
 func (s *Server) URL() string { return s.DatabaseURL("postgres") }

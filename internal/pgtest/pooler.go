@@ -21,7 +21,7 @@ import (
 // doesn't in transaction mode: what one client leaves, the next one finds.
 const poolerConfig = `
 [databases]
-* = host=%s port=5432 user=pawl
+* = host=%s port=5432 user=postgres
 [pgbouncer]
 pool_mode = transaction
 auth_type = any

@@ -149,7 +149,7 @@ func TestNextAgreesWithAMinuteWalk(t *testing.T) {
 func stretches(loc *time.Location, year int) []time.Time {
 	first := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
 	starts := []time.Time{
-		first.Add(-20 * time.Hour), first.AddDate(0, 1, 27), first.AddDate(0, 8, 12),
+		first.Add(-20 * time.Hour), first.AddDate(0, 1, 27), first.AddDate(0, 8, 12), first.AddDate(0, 12, -2),
 	}
 	for u := first; u.Year() == year; u = u.Add(time.Hour) {
 		_, before := u.In(loc).Zone()
