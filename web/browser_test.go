@@ -95,11 +95,12 @@ func TestThePageIsAccessibleInBothThemesAndAllWidths(t *testing.T) {
 		t.Fatal(err)
 	}
 	full, _ := open(t, story, func(c *web.Config) { c.Insecure = true })
+	long, _ := open(t, longNames, nil)
 	empty, _ := open(t, "select", nil)
 	none := fmt.Errorf("away")
 	away := serve(t, web.Handler(web.Config{Locks: broken{err: none}, Jobs: broken{err: none}}))
 	ctx := browser(t)
-	for name, url := range map[string]string{"full": full.URL, "empty": empty.URL, "away": away.URL} {
+	for name, url := range map[string]string{"full": full.URL, "long": long.URL, "empty": empty.URL, "away": away.URL} {
 		for _, scheme := range []string{"light", "dark"} {
 			for _, width := range []int64{1280, 390, 320} {
 				t.Run(fmt.Sprintf("%s %s %d", name, scheme, width), func(t *testing.T) {
@@ -116,6 +117,18 @@ func TestThePageIsAccessibleInBothThemesAndAllWidths(t *testing.T) {
 		}
 	}
 }
+
+// longNames has names as long as they may be, without a place to break.
+const longNames = `
+insert into pawl.locks (name, token, incarnation, grant_id, holder, ttl, acquired_at, renewed_at, expires_at)
+values (repeat('x', 255), 9007199254740991, 1, gen_random_uuid(), repeat('h', 200), '24 h', now() - interval '400 d', now(), now() + interval '1 h');
+insert into pawl.tenures (lock, token, grant_id, holder, acquired_at, ended_at, how, successor)
+values (repeat('x', 255), 9007199254740990, gen_random_uuid(), repeat('h', 200), now(), now(), 'forced', 9007199254740991);
+insert into pawl.refusals (lock, token, current, holder, late_by, target, statement)
+values (repeat('x', 255), 9007199254740990, 9007199254740991, repeat('h', 200), '400 d', repeat('t', 255), repeat('s', 500));
+insert into pawl.runs (id, job, key, revision, attempt, lock, token, holder, state, ended_at, done, total, error)
+values (gen_random_uuid(), repeat('j', 200), repeat('k', 200), 1, 1, 'x', 9007199254740991, repeat('h', 200), 'failed', now(),
+        9223372036854775807, 9223372036854775807, repeat('e', 2000))`
 
 func check(ctx context.Context, t *testing.T, axe string, width int64) {
 	t.Helper()

@@ -61,6 +61,17 @@ func open(t *testing.T, sql string, change func(*web.Config)) (*httptest.Server,
 	if _, err := pool.Exec(t.Context(), sql); err != nil {
 		t.Fatal(err)
 	}
+	return on(t, pool, change), pool
+}
+
+// replicaOf is another process's page on the same database.
+func replicaOf(t *testing.T, pool *pgxpool.Pool) *httptest.Server {
+	t.Helper()
+	return on(t, pool, nil)
+}
+
+func on(t *testing.T, pool *pgxpool.Pool, change func(*web.Config)) *httptest.Server {
+	t.Helper()
 	locks, err := lockrepo.New(lockrepo.Config{Pool: pool})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +85,7 @@ func open(t *testing.T, sql string, change func(*web.Config)) (*httptest.Server,
 	if change != nil {
 		change(&cfg)
 	}
-	return serve(t, web.Handler(cfg)), pool
+	return serve(t, web.Handler(cfg))
 }
 
 func serve(t *testing.T, h http.Handler) *httptest.Server {
@@ -157,9 +168,13 @@ type broken struct {
 }
 
 func (b broken) List(context.Context, lockrepo.Filter) ([]lockrepo.Info, error) { return nil, b.err }
-func (b broken) StaleClaims(context.Context, int) ([]lockrepo.Tenure, error)    { return nil, b.err }
+
+func (b broken) StaleClaims(context.Context, int) ([]lockrepo.Tenure, error) { return nil, b.err }
+
 func (b broken) Refusals(context.Context, lockrepo.RefusalFilter) ([]lockrepo.Refusal, error) {
 	return nil, b.err
 }
+
 func (b broken) Runs(context.Context, jobs.RunFilter) ([]jobs.RunRecord, error) { return nil, b.err }
-func (b broken) Counts(context.Context) (jobs.Counts, error)                    { return jobs.Counts{}, b.err }
+
+func (b broken) Counts(context.Context) (jobs.Counts, error) { return jobs.Counts{}, b.err }

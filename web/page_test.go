@@ -57,12 +57,16 @@ func TestALongHistoryIsCutAndSaysSo(t *testing.T) {
 func TestAnUnchangedPageIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	srv, pool := open(t, story, nil)
+	replica := replicaOf(t, pool)
 	tag := send(t, http.MethodGet, srv.URL+"/").header.Get("ETag")
 	if !strings.HasPrefix(tag, `W/"`) {
 		t.Fatalf("ETag = %q, want a weak one", tag)
 	}
 	if again := send(t, http.MethodGet, srv.URL+"/", "If-None-Match", tag); again.status != http.StatusNotModified || again.body != "" {
 		t.Errorf("unchanged = %d with %d bytes, want 304", again.status, len(again.body))
+	}
+	if other := send(t, http.MethodGet, replica.URL+"/", "If-None-Match", tag); other.status != http.StatusNotModified {
+		t.Errorf("another replica, later = %d, want 304: only ages have changed", other.status)
 	}
 	if _, err := pool.Exec(t.Context(), `insert into pawl.refusals (lock, token) values ('job:x', 1)`); err != nil {
 		t.Fatal(err)

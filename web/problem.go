@@ -17,12 +17,18 @@ type kind struct {
 }
 
 var (
-	notFound = kind{slug: "not-found", title: "Not found", status: http.StatusNotFound,
-		explained: "Nothing has this address. Check its spelling, a slash at the end, and the base path."}
-	methodNotAllowed = kind{slug: "method-not-allowed", title: "Method not allowed", status: http.StatusMethodNotAllowed,
-		explained: "The address exists, but not for this method. The Allow header names those that it has."}
-	unavailable = kind{slug: "unavailable", title: "Unavailable", status: http.StatusServiceUnavailable, retry: 2 * time.Second,
-		explained: "The answer can't be given now: the database is away or slow, or this process takes no work. Ask again."}
+	notFound = kind{
+		slug: "not-found", title: "Not found", status: http.StatusNotFound,
+		explained: "Nothing has this address. Check its spelling, a slash at the end, and the base path.",
+	}
+	methodNotAllowed = kind{
+		slug: "method-not-allowed", title: "Method not allowed", status: http.StatusMethodNotAllowed,
+		explained: "The address exists, but not for this method. The Allow header names those that it has.",
+	}
+	unavailable = kind{
+		slug: "unavailable", title: "Unavailable", status: http.StatusServiceUnavailable, retry: 2 * time.Second,
+		explained: "The answer can't be given now: the database is away or slow, or this process takes no work. Ask again.",
+	}
 )
 
 // problem answers with a problem document (RFC 9457). Detail is one sentence that says what to do; it holds no SQL,

@@ -2,6 +2,8 @@ package web_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"net"
 	"net/http"
@@ -9,9 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"crypto/sha256"
-	"encoding/hex"
 
 	"pawl/web"
 )

@@ -21,6 +21,7 @@ type runRow struct {
 
 func viewRun(r jobs.RunRecord) runRow {
 	row := runRow{RunRecord: r, State: strings.ReplaceAll(r.State, "_", " "), Class: runClass(r.State), Running: r.EndedAt == nil}
+	row.Error = clip(r.Error, 300)
 	if r.EndedAt != nil {
 		row.Took = r.EndedAt.Sub(r.StartedAt)
 	}
@@ -33,6 +34,14 @@ func viewRun(r jobs.RunRecord) runRow {
 		row.Percent = percent(float64(*r.Done), float64(*r.Total))
 	}
 	return row
+}
+
+// clip keeps the beginning; the JSON has all of it.
+func clip(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
 }
 
 // runClass marks what somebody should look at.
