@@ -40,7 +40,7 @@ func (r *Repo) AcquireRequest(ctx context.Context, q Request) (Lease, error) {
 		q.Grant = uuid.New()
 	}
 	q.Holder, q.TTL = cmp.Or(q.Holder, r.cfg.Holder), cmp.Or(q.TTL, r.cfg.TTL)
-	if err := errors.Join(checkName(q.Lock), checkTTL(q.TTL)); err != nil {
+	if err := cmp.Or(checkName(q.Lock), checkTTL(q.TTL)); err != nil {
 		return Lease{}, fmt.Errorf("lockrepo: acquire: %w", err)
 	}
 	start := time.Now()
