@@ -36,7 +36,7 @@ func (r *Runner) backstop(ctx context.Context) error {
 		return err
 	}
 	for _, lock := range locks { // one lane a transaction
-		r.log.Warn("backstop: work without a delivery; delivered again", "lock", lock)
+		r.log.WarnContext(ctx, "backstop: work without a delivery; delivered again", "lock", lock)
 		if err := r.advance(ctx, lock); err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ func pairs(b *testing.B, pool *pgxpool.Pool, locks, depth int) {
 // durable is a server that flushes its commits to a disk, as users' do.
 func durable(b *testing.B) *pgxpool.Pool {
 	b.Helper()
-	dir, err := os.MkdirTemp("", "pawl-bench-") // b.TempDir is closed to the user that Postgres runs as
+	dir, err := os.MkdirTemp("", "pawl-bench-") //nolint:usetesting // b.TempDir is closed to the user that Postgres runs as
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -58,23 +58,23 @@ func (r *Runner) deliver(ctx context.Context, pooled bool) error {
 }
 
 // drain stops fetching, lets runs finish within the grace, then cancels the rest and waits for them to be drained.
-func (r *Runner) drain() {
+func (r *Runner) drain(ctx context.Context) {
 	r.draining.Store(true)
 	close(r.gone)
-	r.log.Info("draining", "runs", r.live.len(), "grace", r.cfg.Grace.String())
+	r.log.InfoContext(ctx, "draining", "runs", r.live.len(), "grace", r.cfg.Grace.String())
 	if r.client == nil {
 		return
 	}
-	grace, cancel := context.WithTimeout(context.Background(), r.cfg.Grace)
+	grace, cancel := context.WithTimeout(ctx, r.cfg.Grace)
 	defer cancel()
 	if r.client.Stop(grace) == nil {
 		return
 	}
 	r.cancel(ErrDrained)
-	last, cancelLast := context.WithTimeout(context.Background(), drainPatience+callTimeout)
+	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), drainPatience+callTimeout)
 	defer cancelLast()
 	if err := r.client.StopAndCancel(last); err != nil {
-		r.log.Error("runs did not end: their leases run out and the sweep ends them", "runs", r.live.len(), "error", err)
+		r.log.ErrorContext(ctx, "runs did not end: their leases run out and the sweep ends them", "runs", r.live.len(), "error", err)
 	}
 }
 
@@ -84,5 +84,6 @@ type quiet struct{ slog.Handler }
 func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && q.Handler.Enabled(ctx, level)
 }
+
 func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
 func (q quiet) WithGroup(name string) slog.Handler       { return quiet{q.Handler.WithGroup(name)} }

@@ -12,21 +12,21 @@ import (
 )
 
 // next ends the run and starts the lock's next period in one transaction. Nil: that wasn't done, end the run alone.
-func (r *Runner) next(run *Run) *Run {
+func (r *Runner) next(ctx context.Context, run *Run) *Run {
 	run.ending.Lock()
 	defer run.ending.Unlock()
 	run.kept.Completing()
 	sent := lockrepo.Now()
 	next, err := r.handovers.do(run)
 	if err != nil {
-		state, _, askErr := r.ask(context.Background(), run)
+		state, _, askErr := r.ask(ctx, run)
 		if askErr != nil || state != stateComplete {
 			run.kept.Resume()
 			return nil
 		}
 		// It was committed after all, and only its answer was lost: go on with the run that it has started.
-		if next, err = r.findRun(uuid.MustParse(run.heir), run.token.Lock, sent); err != nil {
-			run.Logger().Warn("hand-over had no answer", "error", err)
+		if next, err = r.findRun(ctx, uuid.MustParse(run.heir), run.token.Lock, sent); err != nil {
+			run.Logger().WarnContext(ctx, "hand-over had no answer", "error", err)
 		}
 		run.ended.Store(true)
 		return next
@@ -38,7 +38,7 @@ func (r *Runner) next(run *Run) *Run {
 }
 
 // finish ends the run in the database. A run whose lease is gone is ended by the sweep of whoever notices first.
-func (r *Runner) finish(run *Run, outcome string, cause error) {
+func (r *Runner) finish(ctx context.Context, run *Run, outcome string, cause error) {
 	run.ending.Lock()
 	defer run.ending.Unlock()
 	if run.ended.Swap(true) {
@@ -46,25 +46,25 @@ func (r *Runner) finish(run *Run, outcome string, cause error) {
 	}
 	if outcome == stateLost {
 		run.kept.Revoke(cause)
-		r.ended(run, outcome, false, cause)
+		r.ended(ctx, run, outcome, false, cause)
 		r.wakeSweep()
 		return
 	}
 	run.kept.Completing()
 	ok, err := r.ends.do(endRequest{run, outcome, run.retryAfter(outcome), message(cause)})
 	for try := 0; err != nil && try < 3; try++ {
-		ok, err = r.finishAgain(run, outcome, cause)
+		ok, err = r.finishAgain(ctx, run, outcome, cause)
 	}
 	if err != nil {
-		run.Logger().Error("end of run had no answer: its lease runs out and the sweep ends it", "error", err)
+		run.Logger().ErrorContext(ctx, "end of run had no answer: its lease runs out and the sweep ends it", "error", err)
 		return
 	}
-	r.ended(run, outcome, ok, cause)
+	r.ended(ctx, run, outcome, ok, cause)
 }
 
 // finishAgain asks what became of an end without an answer, and sends it once more if it didn't commit.
-func (r *Runner) finishAgain(run *Run, outcome string, cause error) (bool, error) {
-	state, ended, err := r.ask(context.Background(), run)
+func (r *Runner) finishAgain(ctx context.Context, run *Run, outcome string, cause error) (bool, error) {
+	state, ended, err := r.ask(ctx, run)
 	if err != nil || ended {
 		return state == outcome, err
 	}
@@ -72,23 +72,23 @@ func (r *Runner) finishAgain(run *Run, outcome string, cause error) (bool, error
 }
 
 // ended logs and counts what has become of a run; ok is false when the fence refused its end.
-func (r *Runner) ended(run *Run, outcome string, ok bool, cause error) {
+func (r *Runner) ended(ctx context.Context, run *Run, outcome string, ok bool, cause error) {
 	log := run.Logger()
 	if run.kept != nil {
 		log = log.With("took", time.Since(run.lease.AcquiredAt).Round(time.Millisecond).String())
 	}
 	switch {
 	case !ok && outcome != stateLost:
-		log.Warn("end of run refused: its lease was not live any more; the period is owed again", "outcome", outcome)
-		r.refusedEnd(run, outcome)
+		log.WarnContext(ctx, "end of run refused: its lease was not live any more; the period is owed again", "outcome", outcome)
+		r.refusedEnd(ctx, run, outcome)
 	case outcome == stateComplete && cause == nil:
-		log.Info("run complete")
+		log.InfoContext(ctx, "run complete")
 	case outcome == stateComplete:
-		log.Warn("function returned an error after it had completed the period", "error", cause)
+		log.WarnContext(ctx, "function returned an error after it had completed the period", "error", cause)
 	case outcome == stateDrained:
-		log.Info("run drained: it costs no attempt", "error", cause)
+		log.InfoContext(ctx, "run drained: it costs no attempt", "error", cause)
 	default:
-		log.Warn("run ended", "outcome", outcome, "error", cause, "attempts_left", run.most-run.Attempt)
+		log.WarnContext(ctx, "run ended", "outcome", outcome, "error", cause, "attempts_left", run.most-run.Attempt)
 	}
 	r.count(run, outcome, ok)
 }
@@ -105,9 +105,7 @@ func (r *Runner) count(run *Run, outcome string, ok bool) {
 	}
 }
 
-func (r *Runner) refusedEnd(run *Run, outcome string) {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-	defer cancel()
+func (r *Runner) refusedEnd(ctx context.Context, run *Run, outcome string) {
 	run.refused(ctx, run.lostError(), "end "+outcome)
 }
 
@@ -140,8 +138,8 @@ select ` + runColumns + `, r.delivery
 )
 
 // findRun looks for the run of a start that had no answer. Nil: it wasn't committed.
-func (r *Runner) findRun(id uuid.UUID, lock string, sent lockrepo.Instant) (*Run, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+func (r *Runner) findRun(ctx context.Context, id uuid.UUID, lock string, sent lockrepo.Instant) (*Run, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	var x runRow
 	var delivery *int64

@@ -15,7 +15,6 @@ import (
 	"pawl/jobs"
 )
 
-
 // log collects what a runner says.
 type log struct {
 	mu sync.Mutex

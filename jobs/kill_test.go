@@ -135,6 +135,7 @@ func TestKilledStoppedAndCutOffWorkersCompleteEachPeriodOnceInTokenOrder(t *test
 
 // storm runs three workers and lets faults rain until all is done.
 func storm(t *testing.T, url string, pool *pgxpool.Pool, owed int) {
+	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))

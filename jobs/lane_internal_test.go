@@ -35,7 +35,8 @@ func opened(t *testing.T) (*Runner, *pgxpool.Pool) {
 
 func exec(t *testing.T, db interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
-}, sql string, args ...any) (n int64) {
+}, sql string, args ...any,
+) (n int64) {
 	t.Helper()
 	if err := db.QueryRow(context.Background(), sql, args...).Scan(&n); err != nil {
 		t.Fatalf("%s: %v", sql, err)
@@ -163,7 +164,7 @@ func TestAHandOverDoesNotPassALeakedGuard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer leak.Rollback(context.Background()) //nolint:errcheck // a leak
+	defer leak.Rollback(context.Background())
 	exec(t, leak, `select 1 from pawl.guard($1, $2)`, "L", run.token.Seq)
 	next, err := r.handover(t.Context(), []*Run{run})
 	if err != nil || next[0] != nil {
@@ -180,11 +181,11 @@ func TestAStartWhoseAnswerWasLostIsFoundAgain(t *testing.T) {
 	r, pool := opened(t)
 	owes(t, pool, "1")
 	run := r.mustStart(t, pool)
-	again, err := r.findRun(run.ID, "L", lockrepo.Now())
+	again, err := r.findRun(t.Context(), run.ID, "L", lockrepo.Now())
 	if err != nil || again == nil || again.token != run.token || again.Attempt != 1 {
 		t.Errorf("findRun = %+v, %v, want the run of the lost answer", again, err)
 	}
-	none, err := r.findRun(uuid.New(), "L", lockrepo.Now())
+	none, err := r.findRun(t.Context(), uuid.New(), "L", lockrepo.Now())
 	if err != nil || none != nil {
 		t.Errorf("findRun of a start that didn't commit = %+v, %v", none, err)
 	}

@@ -37,12 +37,12 @@ func (r *Runner) loop(ctx context.Context, name string, wake <-chan struct{}, tu
 				return
 			case err != nil:
 				if !failing || time.Since(told) > tellEvery {
-					r.log.Warn("the database didn't do what was asked; trying on", "loop", name, "error", err)
+					r.log.WarnContext(ctx, "the database didn't do what was asked; trying on", "loop", name, "error", err)
 					told = time.Now()
 				}
 				failing, again = true, max(again, jitter(time.Second))
 			case failing:
-				r.log.Info("works again", "loop", name)
+				r.log.InfoContext(ctx, "works again", "loop", name)
 				failing = false
 			}
 			if !wait(ctx, again, wake) {

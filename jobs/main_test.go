@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -66,10 +65,7 @@ func workerJobs(kind string, pool *pgxpool.Pool) []jobs.Job {
 }
 
 // worker is a process of this test binary. It dies with the test.
-type worker struct {
-	*exec.Cmd
-	log io.Reader
-}
+type worker struct{ *exec.Cmd }
 
 func spawn(t testing.TB, kind, url string) *worker {
 	t.Helper()

@@ -66,7 +66,7 @@ func (r *Runner) planDue(ctx context.Context) (n int, err error) {
 		var ready []*planned
 		for _, p := range due {
 			if err := r.plans.fill(p); err != nil {
-				r.plans.once(p.Job, func() { r.log.Error("stored schedule can't be planned", "job", p.Job, "error", err) })
+				r.plans.once(p.Job, func() { r.log.ErrorContext(ctx, "stored schedule can't be planned", "job", p.Job, "error", err) })
 				continue
 			}
 			ready = append(ready, p)
@@ -212,7 +212,7 @@ func (r *Runner) writePlan(ctx context.Context, tx pgx.Tx, ps []*planned) error 
 	for _, x := range inserted {
 		r.metrics.Periods.WithLabelValues(x[0], x[1], x[2]).Inc()
 		if x[1] != "open" {
-			r.log.Warn("ticks will not run", "job", x[0], "state", x[1], "reason", x[2])
+			r.log.WarnContext(ctx, "ticks will not run", "job", x[0], "state", x[1], "reason", x[2])
 		}
 	}
 	return nil

@@ -93,11 +93,11 @@ func (r *Runner) edit(ctx context.Context, tx pgx.Tx, j Job, old *planned) error
 	}
 	now := old.now
 	if err := r.plans.fill(old); err != nil {
-		r.log.Error("old schedule can't be planned: its last ticks are lost", "job", j.Name, "error", err)
+		r.log.ErrorContext(ctx, "old schedule can't be planned: its last ticks are lost", "job", j.Name, "error", err)
 	} else if err := r.writePlan(ctx, tx, []*planned{old}); err != nil {
 		return err
 	}
-	r.log.Info("schedule changed", "job", j.Name, "was", old.Schedule, "is", d.Schedule)
+	r.log.InfoContext(ctx, "schedule changed", "job", j.Name, "was", old.Schedule, "is", d.Schedule)
 	_, err = tx.Exec(ctx, editSQL, j.Name, d.Lock, string(d.json()), now, nextAt(s, now))
 	return err
 }

@@ -120,7 +120,7 @@ func owe(t *testing.T, pool *pgxpool.Pool, job, key, lock string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(context.Background()) //nolint:errcheck // committed
+	defer tx.Rollback(context.Background())
 	for _, sql := range []string{
 		`select pawl.lane(array['` + lock + `'])`,
 		`insert into pawl.periods (job, key, lock, start_at, end_at, scheduled_at) values ('` + job + `', '` + key + `', '` + lock + `', now(), now(), now())`,

@@ -13,7 +13,7 @@ import (
 func TestAFailingPeriodIsDeadAfterItsRetriesAndTheNextStillRuns(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t)
-	first := daysAgo(2).Truncate(24 * time.Hour).AddDate(0, 0, 1).Format(time.DateOnly)
+	first := daysAgo(2).Truncate(24*time.Hour).AddDate(0, 0, 1).Format(time.DateOnly)
 	job := jobs.Job{
 		Name: "settle", Schedule: "@daily", Start: daysAgo(2), MaxRetries: 1, RetryDelay: time.Millisecond, RetryMaxDelay: time.Millisecond,
 		Func: func(_ context.Context, run *jobs.Run) error {
@@ -68,14 +68,16 @@ func TestARetryWaitsForItsTimeAtTheHeadOfTheLine(t *testing.T) {
 func TestATimeoutEndsTheRunAndItsPeriodIsOwedAgain(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t)
-	job := jobs.Job{Name: "settle", Schedule: "@daily", Start: daysAgo(1), Timeout: 200 * time.Millisecond, RetryDelay: time.Millisecond,
+	job := jobs.Job{
+		Name: "settle", Schedule: "@daily", Start: daysAgo(1), Timeout: 200 * time.Millisecond, RetryDelay: time.Millisecond,
 		RetryMaxDelay: time.Millisecond, Func: func(ctx context.Context, run *jobs.Run) error {
 			if run.Attempt > 1 {
 				return nil
 			}
 			<-ctx.Done()
 			return context.Cause(ctx)
-		}}
+		},
+	}
 	start(t, jobs.Config{Pool: pool}, job)
 	until(t, pool, 1, completeSQL, "settle")
 	if n := count(t, pool, `select count(*) from pawl.runs where state = 'timed_out'`); n != 1 {

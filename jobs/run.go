@@ -39,7 +39,7 @@ type Run struct {
 	done, total, flushed atomic.Int64 // flushed: the last done that was written, plus one
 	mu                   sync.Mutex   // guards checkpoint
 	ending               sync.Mutex   // held while the run ends
-	ended, completed     atomic.Bool // completed: by Complete
+	ended, completed     atomic.Bool  // completed: by Complete
 }
 
 // Token returns the fencing token of this run: pass it along to whatever the run writes.
@@ -86,7 +86,7 @@ func (r *Run) refused(ctx context.Context, err error, statement string) {
 	if !errors.Is(err, fence.ErrStale) && !errors.Is(err, fence.ErrNotHeld) {
 		return
 	}
-	r.Logger().Warn("write refused", "statement", statement, "error", err)
+	r.Logger().WarnContext(ctx, "write refused", "statement", statement, "error", err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	target := ""
@@ -100,7 +100,7 @@ func (r *Run) refused(ctx context.Context, err error, statement string) {
 			return
 		}
 		if try == 3 || ctx.Err() != nil {
-			r.Logger().Warn("refusal not recorded", "error", err)
+			r.Logger().WarnContext(ctx, "refusal not recorded", "error", err)
 			return
 		}
 	}

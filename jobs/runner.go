@@ -134,9 +134,9 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	background, stop := context.WithCancel(root)
 	r.loops(background, pooled)
-	r.log.Info("runner started", "holder", r.cfg.Holder, "jobs", r.names, "concurrency", r.cfg.Concurrency, "polling", pooled)
+	r.log.InfoContext(ctx, "runner started", "holder", r.cfg.Holder, "jobs", r.names, "concurrency", r.cfg.Concurrency, "polling", pooled)
 	<-ctx.Done()
-	r.drain()
+	r.drain(root)
 	stop()
 	r.busyFor.Wait()
 	return nil
@@ -145,7 +145,7 @@ func (r *Runner) Run(ctx context.Context) error {
 // stopped is nil when err is only that the runner was told to stop while it began.
 func stopped(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // whatever failed, it was told to stop
 	}
 	return err
 }
@@ -162,7 +162,7 @@ func (r *Runner) open(ctx context.Context) (pooled bool, err error) {
 	if r.pool, err = lockrepo.OwnPool(ctx, base, "pawl "+r.cfg.App, ownConns, settings); err != nil {
 		return pooled, fmt.Errorf("jobs: %w", err)
 	}
-	r.repo, err = lockrepo.New(lockrepo.Config{
+	r.repo, err = lockrepo.New(lockrepo.Config{ //nolint:contextcheck // its heartbeats outlive this call
 		Pool: r.pool, Holder: r.cfg.Holder, Grace: r.cfg.Grace, Logger: r.log, Registerer: r.cfg.Registerer,
 	})
 	if err != nil {

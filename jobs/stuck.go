@@ -1,22 +1,23 @@
 package jobs
 
 import (
+	"context"
 	"sync"
 	"time"
 )
 
 // stick notes that a function ignores the end of its context: its slot takes no work until it returns.
-func (r *Runner) stick(run *Run, cause error, since time.Time) {
+func (r *Runner) stick(ctx context.Context, run *Run, cause error, since time.Time) {
 	n := r.stuck.Add(1)
 	r.metrics.Stuck.Set(float64(n))
-	run.Logger().Warn("function ignores its context: slot is stuck until it returns",
+	run.Logger().WarnContext(ctx, "function ignores its context: slot is stuck until it returns",
 		"cause", cause, "ended_ago", time.Since(since).Round(time.Millisecond).String(), "stuck", n, "slots", r.cfg.Concurrency)
 }
 
-func (r *Runner) unstick(run *Run) {
+func (r *Runner) unstick(ctx context.Context, run *Run, err error) {
 	n := r.stuck.Add(-1)
 	r.metrics.Stuck.Set(float64(n))
-	run.Logger().Info("stuck function has returned", "stuck", n)
+	run.Logger().InfoContext(ctx, "stuck function has returned", "error", err, "stuck", n)
 }
 
 // runs are the runs of this process.

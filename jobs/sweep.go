@@ -100,7 +100,7 @@ func (r *Runner) sweepRun(ctx context.Context, run, lock string) error {
 		var attempt int
 		var token int64
 		_, err := pgx.ForEachRow(rows, []any{&job, &key, &attempt, &token, &holder, &state, &period}, func() error {
-			r.log.Warn("run swept: its lease had ended", "job", job, "period", key, "run", run, "attempt", attempt,
+			r.log.WarnContext(ctx, "run swept: its lease had ended", "job", job, "period", key, "run", run, "attempt", attempt,
 				"lock", lock, "token", token, "holder", holder, "outcome", state, "period_state", period)
 			if period == "dead" {
 				r.metrics.Periods.WithLabelValues(job, "dead", stateLost).Inc()
@@ -121,7 +121,7 @@ func (r *Runner) terminate(ctx context.Context) error {
 	var pid int32
 	var ok bool
 	_, err = pgx.ForEachRow(rows, []any{&pid, &ok}, func() error {
-		r.log.Warn("terminated a transaction of a lease that has ended: it blocked the successor", "pid", pid, "terminated", ok)
+		r.log.WarnContext(ctx, "terminated a transaction of a lease that has ended: it blocked the successor", "pid", pid, "terminated", ok)
 		return nil
 	})
 	return err

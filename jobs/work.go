@@ -25,7 +25,7 @@ const patience = 3 * time.Second
 
 // lock works off what is owed under one lock, as a delivery found it.
 func (r *Runner) lock(ctx context.Context, name string, delivery int64) {
-	run := r.begin(name, delivery)
+	run := r.begin(ctx, name, delivery)
 	for n, since := 1, time.Now(); run != nil; n++ {
 		more := n < mostPeriods && time.Since(since) < mostTime && !r.draining.Load()
 		run = r.period(ctx, run, more)
@@ -33,22 +33,22 @@ func (r *Runner) lock(ctx context.Context, name string, delivery int64) {
 }
 
 // begin starts the oldest period that may run. Nil: there is none, or the lock is held.
-func (r *Runner) begin(name string, delivery int64) *Run {
+func (r *Runner) begin(ctx context.Context, name string, delivery int64) *Run {
 	q := startRequest{lock: name, grant: uuid.New(), delivery: delivery}
 	sent := lockrepo.Now()
 	for try := 0; ; try++ {
 		s, err := r.starts.do(q)
 		switch {
 		case err != nil:
-			s.run, err = r.findRun(q.grant, name, sent)
+			s.run, err = r.findRun(ctx, q.grant, name, sent)
 			if err != nil {
 				// The backstop ends this delivery, and the sweep the run, if there is one.
-				r.log.Warn("start had no answer", "lock", name, "error", err)
+				r.log.WarnContext(ctx, "start had no answer", "lock", name, "error", err)
 			}
 			return s.run
 		case s.outcome == outcomeAdopt && try == 0:
-			if err := r.adopt(); err != nil {
-				r.log.Error("server has restarted and isn't adopted", "lock", name, "error", err)
+			if err := r.adopt(ctx); err != nil {
+				r.log.ErrorContext(ctx, "server has restarted and isn't adopted", "lock", name, "error", err)
 				return nil
 			}
 		case s.outcome == outcomeAdopt:
@@ -59,8 +59,8 @@ func (r *Runner) begin(name string, delivery int64) *Run {
 	}
 }
 
-func (r *Runner) adopt() error {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+func (r *Runner) adopt(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	return r.repo.Adopt(ctx, false)
 }
@@ -79,18 +79,18 @@ func (r *Runner) period(ctx context.Context, run *Run, more bool) *Run {
 	outcome, err := r.call(ctx, run)
 	switch {
 	case run.completed.Load():
-		r.ended(run, stateComplete, true, err)
+		r.ended(ctx, run, stateComplete, true, err)
 		return nil
 	case run.ended.Load(): // abandoned
 		return nil
 	}
 	if outcome == stateComplete && more {
-		if next := r.next(run); next != nil {
-			r.ended(run, stateComplete, true, nil)
+		if next := r.next(ctx, run); next != nil {
+			r.ended(ctx, run, stateComplete, true, nil)
 			return next
 		}
 	}
-	r.finish(run, outcome, err)
+	r.finish(ctx, run, outcome, err)
 	return nil
 }
 
@@ -124,17 +124,17 @@ func (r *Runner) call(ctx context.Context, run *Run) (outcome string, err error)
 		select {
 		case err = <-done:
 			if stuck {
-				r.unstick(run)
+				r.unstick(ctx, run, err)
 			}
 			return outcomeOf(ctx, err), errors.Join(cause, err)
 		case <-ignored.C:
 			stuck = true
-			r.stick(run, cause, since)
+			r.stick(ctx, run, cause, since)
 		case <-grace.C:
 			if !stuck {
-				r.stick(run, cause, since)
+				r.stick(ctx, run, cause, since)
 			}
-			r.abandon(run, done, cause, since)
+			r.abandon(ctx, run, done, cause, since)
 			return stateLost, cause
 		}
 	}
@@ -155,15 +155,15 @@ func (r *Runner) grace(cause error) time.Duration {
 
 // abandon ends the run of a function that doesn't return, so that a successor may start, and keeps the slot until it
 // does return.
-func (r *Runner) abandon(run *Run, done <-chan error, cause error, since time.Time) {
+func (r *Runner) abandon(ctx context.Context, run *Run, done <-chan error, cause error, since time.Time) {
 	err := &StuckError{Job: run.Job, Period: run.Period.Key, Cause: cause, After: time.Since(since)}
 	run.kept.Revoke(cause)
-	r.finish(run, outcomeOfCause(cause), err)
+	r.finish(ctx, run, outcomeOfCause(cause), err)
 	select {
-	case <-done:
+	case late := <-done:
+		r.unstick(ctx, run, late)
 	case <-r.gone:
 	}
-	r.unstick(run)
 	run.ended.Store(true)
 }
 
