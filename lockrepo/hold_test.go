@@ -1,0 +1,309 @@
+package lockrepo
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"pawl/internal/pgtest"
+)
+
+// short is a Repo whose leases last a second.
+func short(t testing.TB, pool *pgxpool.Pool) *Repo {
+	t.Helper()
+	r, err := New(Config{Pool: pool, Holder: "a", TTL: time.Second, Grace: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+// untilBeaten waits until a lock's lease has been renewed n times.
+func untilBeaten(t testing.TB, pool interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}, lock, n string,
+) {
+	t.Helper()
+	pgtest.Eventually(t, 20*time.Second, "the lease of "+lock+" has been renewed", func() bool {
+		return run(t, pool, "select (beats >= $2::text::int)::text from pawl.locks where name = $1", lock, n) == "true"
+	})
+}
+
+func TestHoldRenewsAndReleases(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := short(t, pool)
+	err := r.Hold(t.Context(), "x", func(ctx context.Context, l Lease) error {
+		if err := r.Hold(ctx, "x", nil); !errors.Is(err, ErrHeld) {
+			t.Errorf("Hold while held: %v, want ErrHeld", err)
+		}
+		untilBeaten(t, pool, "x", "4") // longer than the TTL
+		return ctx.Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i, err := r.Show(t.Context(), "x"); err != nil || i.State != Free {
+		t.Errorf("after Hold: %+v, %v", i, err)
+	}
+	mine := errors.New("mine")
+	if err := r.Hold(t.Context(), "x", func(context.Context, Lease) error { return mine }); err != mine { //nolint:errorlint // the very error
+		t.Errorf("Hold = %v, want the function's own error", err)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_ = r.Hold(t.Context(), "x", func(context.Context, Lease) error { panic("boom") })
+	}()
+	if got := ends(t, r, "x"); got != "released released released" {
+		t.Errorf("history %q", got)
+	}
+}
+
+func TestHoldAnswersTheLoss(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := short(t, pool)
+	for name, c := range map[string]struct {
+		lose func(l Lease)
+		want error
+	}{
+		"forced":     {func(l Lease) { force(t, r, l, false) }, ErrForced},
+		"expired":    {func(l Lease) { expire(t, pool, l.Token.Lock) }, ErrExpired},
+		"taken over": {func(l Lease) { expire(t, pool, l.Token.Lock); mustAcquire(t, r, l.Token.Lock) }, ErrTakenOver},
+	} {
+		var inside error
+		err := r.Hold(t.Context(), name, func(ctx context.Context, l Lease) error {
+			c.lose(l)
+			<-ctx.Done()
+			inside = context.Cause(ctx)
+			return nil // it hasn't noticed
+		})
+		if !errors.Is(inside, c.want) || !errors.Is(err, c.want) || !errors.Is(err, ErrNotHeld) {
+			t.Errorf("%s: inside %v, Hold = %v, want %v", name, inside, err, c.want)
+		}
+	}
+	// A loss that no beat has seen is found by the release.
+	err := r.Hold(t.Context(), "unseen", func(_ context.Context, l Lease) error { force(t, r, l, false); return nil })
+	if !errors.Is(err, ErrForced) {
+		t.Errorf("unseen loss: %v, want ErrForced", err)
+	}
+}
+
+func TestHoldReleasesAfterItsContextHasEnded(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := short(t, pool)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := r.Hold(ctx, "x", func(ctx context.Context, _ Lease) error {
+		cancel()
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Hold = %v", err)
+	}
+	if got := ends(t, r, "x"); got != "released" {
+		t.Errorf("history %q", got)
+	}
+	// A function that ignores its context is renewed for the grace, no longer.
+	ctx, cancel = context.WithCancel(t.Context())
+	err = r.Hold(ctx, "y", func(context.Context, Lease) error {
+		cancel()
+		pgtest.Eventually(t, 10*time.Second, "the lease runs out", func() bool {
+			return run(t, pool, "select (expires_at <= clock_timestamp())::text from pawl.locks where name = 'y'") == "true"
+		})
+		return nil
+	})
+	if !errors.Is(err, ErrGraceOver) {
+		t.Errorf("Hold = %v, want ErrGraceOver", err)
+	}
+}
+
+func TestAnExhaustedPoolDoesNotStopTheHeartbeats(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	pool := pgtest.Open(t, url)
+	r := short(t, pool)
+	l, err := r.Acquire(t.Context(), "x", time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, kept := r.Keep(t.Context(), l)
+	defer kept.Stop()
+	var all []*pgxpool.Conn
+	for range pool.Config().MaxConns { // jobs that hold every connection
+		c, err := pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Release()
+		all = append(all, c)
+	}
+	untilBeaten(t, all[0], "x", "6") // twice the TTL
+	if ctx.Err() != nil {
+		t.Errorf("lost: %v", context.Cause(ctx))
+	}
+}
+
+func TestABrokenHeartbeatConnectionIsReplaced(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := short(t, pool)
+	l, err := r.Acquire(t.Context(), "x", time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, kept := r.Keep(t.Context(), l)
+	defer kept.Stop()
+	for _, n := range []string{"2", "4", "6"} {
+		untilBeaten(t, pool, "x", n)
+		if got := run(t, pool, "select count(pg_terminate_backend(pid))::text from pg_stat_activity where application_name = 'pawl heartbeat' and datname = current_database()"); got == "0" {
+			t.Error("no heartbeat connection found")
+		}
+	}
+	untilBeaten(t, pool, "x", "9")
+	if ctx.Err() != nil {
+		t.Errorf("lost: %v", context.Cause(ctx))
+	}
+}
+
+func TestLocksWorkThroughATransactionPooler(t *testing.T) {
+	t.Parallel()
+	direct := pgtest.URL(t)
+	through := pgtest.Pooler(t, direct)
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe} {
+		cfg, err := pgxpool.ParseConfig(through)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.ConnConfig.DefaultQueryExecMode = mode // the wrong one too: what pgx does by itself
+		if found, err := IsPooled(t.Context(), cfg.ConnConfig); err != nil || !found {
+			t.Fatalf("IsPooled = %v, %v", found, err)
+		}
+		pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		r := short(t, pool)
+		for range 20 { // over several server connections
+			l, err := r.Acquire(t.Context(), "x", time.Second)
+			if err != nil {
+				t.Fatal(mode, err)
+			}
+			if l, err = r.Renew(t.Context(), l); err != nil {
+				t.Fatal(mode, err)
+			}
+			if err := r.Release(t.Context(), l); err != nil {
+				t.Fatal(mode, err)
+			}
+		}
+		err = r.Hold(t.Context(), "h", func(ctx context.Context, l Lease) error {
+			for ctx.Err() == nil && run(t, pool, "select beats::text from pawl.locks where name = 'h' and beats >= 2") == "" {
+				<-time.After(20 * time.Millisecond)
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			t.Errorf("%v: Hold: %v", mode, err)
+		}
+		force(t, r, mustAcquire(t, r, "f"), true)
+		if ls, err := r.List(t.Context(), Filter{}); err != nil || len(ls) != 3 {
+			t.Errorf("%v: List: %v, %v", mode, ls, err)
+		}
+		r.Close()
+	}
+	cfg, err := pgxpool.ParseConfig(direct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := IsPooled(t.Context(), cfg.ConnConfig); err != nil || found {
+		t.Errorf("IsPooled directly = %v, %v", found, err)
+	}
+}
+
+func TestOwnPoolHasItsSettingsOnlyWithoutAPooler(t *testing.T) {
+	t.Parallel()
+	direct := pgtest.URL(t)
+	settings := map[string]string{"plan_cache_mode": "force_generic_plan"}
+	for url, want := range map[string]string{direct: "pawl test force_generic_plan", pgtest.Pooler(t, direct): "auto"} {
+		cfg, err := pgxpool.ParseConfig(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked atomic.Int32 // the password may come from a file that is read again
+		cfg.BeforeConnect = func(context.Context, *pgx.ConnConfig) error { asked.Add(1); return nil }
+		pool, err := OwnPool(t.Context(), cfg, "pawl test", 2, settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		got := run(t, pool, "select coalesce(nullif(current_setting('application_name'), ''), '-') || ' ' || current_setting('plan_cache_mode')")
+		if got != want && want != "auto" || want == "auto" && got[len(got)-4:] != "auto" {
+			t.Errorf("settings %q, want %q", got, want)
+		}
+		if pool.Config().MaxConns != 2 || asked.Load() < 2 || cfg.MaxConns == 2 {
+			t.Errorf("conns %d, before connect %d times", pool.Config().MaxConns, asked.Load())
+		}
+	}
+}
+
+func TestAConnectionToADemotedServerIsClosed(t *testing.T) {
+	t.Parallel()
+	cfg, err := pgxpool.ParseConfig(pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := OwnPool(t.Context(), cfg, "pawl test", 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	pid := run(t, pool, "select pg_backend_pid()::text")
+	if _, err := pool.Exec(t.Context(), "begin read only; delete from pawl.audit"); err == nil {
+		t.Fatal("wrote in a read-only transaction")
+	}
+	if again := run(t, pool, "select pg_backend_pid()::text"); again == pid {
+		t.Error("the connection is used again")
+	}
+}
+
+func TestTwoReposShareOneRegistry(t *testing.T) {
+	t.Parallel()
+	pool, reg := pgtest.New(t), prometheus.NewRegistry()
+	for range 2 {
+		r, err := New(Config{Pool: pool, Registerer: reg})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if err := r.Hold(t.Context(), "x", func(context.Context, Lease) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			counts[f.GetName()] += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	for name, want := range map[string]float64{"pawl_lease_acquire_seconds": 2, "pawl_lease_wait_seconds": 2, "pawl_lease_ends_total": 2, "pawl_lease_held_seconds": 2} {
+		if counts[name] != want {
+			t.Errorf("%s = %v, want %v", name, counts[name], want)
+		}
+	}
+	if counts["pawl_db_round_trip_seconds"] < 4 {
+		t.Error("round trips are not measured")
+	}
+}
