@@ -155,6 +155,7 @@ func TestTwoTicksInOnePeriodAreRefused(t *testing.T) {
 		{schedule.Spec{Expr: "30 2 * * *", Overlap: "both"}, ""},
 		{schedule.Spec{Expr: "15 1-3 * * *", Zone: zone, Period: schedule.Hour}, `gets 2 ticks in 2025-03-30T03+02:00, when the clocks change,`},
 		{schedule.Spec{Expr: "15 1-3 * * *", Zone: zone, Period: schedule.Hour, Gap: "skip"}, ""},
+		{schedule.Spec{Expr: "15 0-23 * * *", Zone: "America/New_York", Period: schedule.Hour}, `gets 2 ticks in 2025-03-09T03-04:00, when the clocks change,`},
 		{schedule.Spec{Expr: "15 2 10 6 *", Period: schedule.Day}, ""},
 		{schedule.Spec{Expr: "0 */6 * * *", Period: schedule.PerTick}, ""},
 	} {

