@@ -20,8 +20,8 @@ func dur(d time.Duration) string {
 	switch {
 	case s < 9.95:
 		return fmt.Sprintf("%.1fs", s)
-	case s < 59.5:
-		return fmt.Sprintf("%.0fs", s)
+	case s < 60:
+		return fmt.Sprintf("%ds", max(n, 10))
 	case n < 3600:
 		return fmt.Sprintf("%dm"+nb+"%02ds", n/60, n%60)
 	case n < 86400:
@@ -29,6 +29,14 @@ func dur(d time.Duration) string {
 	default:
 		return fmt.Sprintf("%dd"+nb+"%dh", n/86400, n%86400/3600)
 	}
+}
+
+// gap is a length that may be short: below a second it is in milliseconds.
+func gap(d time.Duration) string {
+	if d < time.Second {
+		return strconv.FormatInt(max(0, d.Milliseconds()), 10) + "ms"
+	}
+	return dur(d)
 }
 
 // clock is the time of day, with the day when it isn't today's.
@@ -78,6 +86,7 @@ func functions() template.FuncMap {
 	return template.FuncMap{
 		"dur": dur, "clock": clock, "comma": comma, "counted": counted, "plural": plural, "seq": seq,
 		"since": func(now, t time.Time) string { return dur(now.Sub(t)) },
+		"gap":   func(to, from time.Time) string { return gap(to.Sub(from)) },
 		"iso":   func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") },
 		"full":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") },
 		"ms":    func(t time.Time) int64 { return t.UnixMilli() },

@@ -15,7 +15,7 @@
   const dur = (ms) => {
     const s = Math.max(0, ms / 1000);
     if (s < 9.95) return s.toFixed(1) + "s";
-    if (s < 59.5) return Math.round(s) + "s";
+    if (s < 60) return Math.max(10, Math.floor(s)) + "s";
     if (s < 3600) return Math.floor(s / 60) + "m" + nb + two(s % 60) + "s";
     if (s < 86400) return Math.floor(s / 3600) + "h" + nb + two((s % 3600) / 60) + "m";
     return Math.floor(s / 86400) + "d" + nb + Math.floor((s % 86400) / 3600) + "h";
