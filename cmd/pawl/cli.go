@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,7 +39,7 @@ func (c *cli) root() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage("%v; see: %s --help", err, cmd.CommandPath())
+		return usage("%s; see: %s --help", plain(err), cmd.CommandPath())
 	})
 	f := root.PersistentFlags()
 	f.StringVar(&c.databaseURL, "database-url", "", "the database, as in postgres://user@host:5432/name")
@@ -70,11 +71,16 @@ func (c *cli) prepare(cmd *cobra.Command) (err error) {
 			return
 		}
 		if set := f.Value.Set(c.getenv(names[0])); set != nil {
-			err = usage("variable %s is %q: %v", names[0], c.getenv(names[0]), set)
+			err = usage("variable %s is %q: %s", names[0], c.getenv(names[0]), plain(set))
 		}
 	})
 	return err
 }
+
+var parsing = regexp.MustCompile(`strconv\.\w+: parsing "[^"]*": `)
+
+// plain leaves out which function of Go's has stumbled.
+func plain(err error) string { return parsing.ReplaceAllString(err.Error(), "") }
 
 // help is what a command that is only a group does.
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -127,8 +128,12 @@ func badURL(err error) error {
 			reason = inner.Error()
 		}
 	}
-	return usage("the database URL can't be read: %s; write it as in postgres://user:password@host:5432/name", mask(reason))
+	// What it quotes may be a piece of a password that was not escaped.
+	reason = strings.TrimPrefix(quoted.ReplaceAllString(reason, "…"), "cannot parse …: ")
+	return usage("the database URL can't be read: %s; write it as in postgres://user@host:5432/name", mask(reason))
 }
+
+var quoted = regexp.MustCompile("`[^`]*`|\"[^\"]*\"")
 
 // where is the server's address, or all of them.
 func where(cc *pgx.ConnConfig) string {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"pawl/web"
 )
 
 // demoFlags are what the demo can be told.
@@ -32,6 +34,9 @@ pawl_demo. It touches neither unless it has made it, and makes both anew each ti
 			f.ownListen = cmd.Flags().Changed("listen") || c.getenv("PAWL_LISTEN") != ""
 			if f.payments < 1 || f.payments > 100_000_000 {
 				return usage("--payments is %d: use 1 to 100000000", f.payments)
+			}
+			if err := web.CheckListen(f.listen, false); err != nil && !f.exit {
+				return usage("--listen is %q: the demo's page listens on loopback only, as on 127.0.0.1:8399", f.listen)
 			}
 			return c.runDemo(cmd.Context(), f)
 		},

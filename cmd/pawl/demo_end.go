@@ -109,9 +109,6 @@ func (o *openPage) close() { o.closed() }
 
 // showPage serves the page from here on. If the usual port is taken it takes another.
 func (s *stage) showPage(ctx context.Context, f demoFlags) error {
-	if err := web.CheckListen(f.listen, false); err != nil {
-		return err
-	}
 	ln, err := web.Listen(ctx, f.listen)
 	if errors.Is(err, syscall.EADDRINUSE) && !f.ownListen {
 		ln, err = web.Listen(ctx, "127.0.0.1:0")

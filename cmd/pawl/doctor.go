@@ -19,7 +19,7 @@ type finding struct {
 	Check  string `json:"check"`
 	Status string `json:"status"` // ok, warn or fail
 	Detail string `json:"detail"`
-	Fix    string `json:"fix,omitempty"`
+	Fix    string `json:"fix"` // empty unless there is something to mend
 }
 
 func (c *cli) doctor() *cobra.Command {

@@ -105,7 +105,7 @@ func checkRoundTrip(ctx context.Context, db *database) (finding, error) {
 	if err != nil {
 		return finding{}, err
 	}
-	return unless(trip > 100*time.Millisecond, warn, fmt.Sprintf("%.1f ms in the middle of %d", trip.Seconds()*1000, samples),
+	return unless(trip > 100*time.Millisecond, warn, fmt.Sprintf("%.2f ms, the median of %d", trip.Seconds()*1000, samples),
 		"bring workers nearer to the database, or find out why it is slow")
 }
 

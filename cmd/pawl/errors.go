@@ -11,11 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"pawl/fence"
+	"pawl/internal/pgdev"
 	"pawl/jobs"
 	"pawl/jobs/schedule"
 	"pawl/lockrepo"
 	"pawl/migrations"
-	"pawl/web"
 )
 
 // The exit codes.
@@ -57,7 +57,7 @@ func codeOf(err error) int {
 		return codeOK
 	case errors.As(err, &own):
 		return own.code
-	case is(err, jobs.ErrUnknownJob, jobs.ErrState, web.ErrOpen), wrongInput(err):
+	case is(err, jobs.ErrUnknownJob, jobs.ErrState, pgdev.ErrNoBinaries), wrongInput(err):
 		return codeUsage
 	case is(err, lockrepo.ErrNotFound, lockrepo.ErrHeld, lockrepo.ErrNotHeld, lockrepo.ErrEnded, fence.ErrStale, fence.ErrUnfenced,
 		fence.ErrOtherLock, fence.ErrOtherDatabase, jobs.ErrComplete, jobs.ErrRunning):

@@ -23,9 +23,10 @@ func thousands(n int64) string {
 
 // humanise is a length of time for people: two units at most.
 func humanise(d time.Duration) string {
-	if d < 0 {
+	if d <= -time.Millisecond {
 		return "-" + humanise(-d)
 	}
+	d = max(d, 0)
 	n := int(d.Seconds())
 	switch {
 	case d < time.Second:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -43,7 +44,7 @@ func (c *cli) migrateUp() *cobra.Command {
 // tooOld refuses a schema that has left this binary behind. One that lacks something is what up is for.
 func tooOld(ctx context.Context, pool *pgxpool.Pool) error {
 	err := migrations.Check(ctx, pool, migrations.Binary)
-	if codeOf(err) == codeUsage && strings.Contains(err.Error(), "lacks") {
+	if missing := (*migrations.NotMigratedError)(nil); errors.As(err, &missing) {
 		return nil
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"pawl/examples/settlement"
 	"pawl/jobs"
+	"pawl/web"
 )
 
 // serveFlags are what serve can be told.
@@ -73,13 +75,7 @@ it at once. The page has no sign-in and listens on loopback unless --insecure-no
 // check refuses what can be refused without a database.
 func (f *serveFlags) check() error {
 	known := compiledIn()
-	names := strings.Join(slices.Sorted(func(yield func(string) bool) {
-		for name := range known {
-			if !yield(name) {
-				return
-			}
-		}
-	}), ", ")
+	names := strings.Join(slices.Sorted(maps.Keys(known)), ", ")
 	if len(f.jobs) == 0 {
 		return usage("--job is missing: name a job that is compiled in: %s", names)
 	}
@@ -95,6 +91,11 @@ func (f *serveFlags) check() error {
 		return usage("--concurrency is %d: use 1 to 1000", f.concurrency)
 	case f.grace <= 0:
 		return usage("--grace is %s: use a positive duration, such as 30s", f.grace)
+	case f.listen == "":
+		return nil
+	}
+	if err := web.CheckListen(f.listen, f.insecure); err != nil {
+		return &coded{codeUsage, err}
 	}
 	return nil
 }

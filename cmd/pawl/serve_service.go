@@ -61,9 +61,6 @@ func newService(ctx context.Context, db *database, f serveFlags, log *slog.Logge
 // listen opens the addresses before any work begins: a port that is taken is found at once.
 func (s *service) listen(ctx context.Context, f serveFlags) error {
 	if f.listen != "" {
-		if err := web.CheckListen(f.listen, f.insecure); err != nil {
-			return err
-		}
 		if err := s.add(ctx, f.listen, s.page.serve); err != nil {
 			return err
 		}
