@@ -26,12 +26,14 @@ type endRequest struct {
 }
 
 // $1 runs (= grant ids), $2 locks, $3 tokens, $4 outcomes, $5 retry after in ms, $6 errors, $7 strict: raise PW002
-// instead of answering false. NO KEY UPDATE: waits for a beat, passes guards. The lanes are those of all requests,
+// instead of answering false, $8 and $9 progress (-1: none). NO KEY UPDATE: waits for a beat, passes guards. The lanes are those of all requests,
 // refused ones too: advance may not enter a lane that the transaction doesn't hold.
 const endSQL = `
 with req as materialized (
-  select r.run::uuid, r.lock, r.token, r.outcome, r.retry * interval '1 ms' as retry, nullif(r.error, '') as error
-    from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::text[]) as r(run, lock, token, outcome, retry, error)
+  select r.run::uuid, r.lock, r.token, r.outcome, r.retry * interval '1 ms' as retry, nullif(r.error, '') as error,
+         nullif(r.done, -1) as done, nullif(r.total, -1) as total
+    from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $8::bigint[], $9::bigint[])
+      as r(run, lock, token, outcome, retry, error, done, total)
 ), locked as materialized (
   select r.*, l.holder, l.key, l.acquired_at, l.expires_at, l.beats, l.longest_gap
     from req r join pawl.locks l on l.name = r.lock and l.token = r.token and l.grant_id = r.run
@@ -51,7 +53,7 @@ with req as materialized (
      and (p.state = 'running' or p.state = 'complete' and v.outcome = 'complete')
   returning p.run
 ), run as (
-  update pawl.runs r set state = v.outcome, error = v.error, ended_at = clock_timestamp()
+  update pawl.runs r set state = v.outcome, error = v.error, ended_at = clock_timestamp(), done = v.done, total = v.total
     from done d join live v on v.run = d.run where r.id = d.run and r.id = any ($1::text[]::uuid[]) and r.ended_at is null returning r.id
 ), freed as (
   update pawl.locks l set grant_id = null, holder = null, key = null, expires_at = null, renewed_at = clock_timestamp()
@@ -68,12 +70,14 @@ func endBatch(qs []endRequest, strict bool, ended func(run uuid.UUID, ok bool)) 
 	n := len(qs)
 	runs, locks, tokens := make([]string, n), make([]string, n), make([]int64, n)
 	outcomes, retries, errs := make([]string, n), make([]int64, n), make([]string, n)
+	done, total := make([]int64, n), make([]int64, n)
 	for i, q := range qs {
+		done[i], total[i] = q.run.progress()
 		runs[i], locks[i], tokens[i] = q.run.ID.String(), q.run.token.Lock, q.run.token.Seq
 		outcomes[i], retries[i], errs[i] = q.outcome, q.retry.Milliseconds(), q.err
 	}
 	var b pgx.Batch
-	b.Queue(endSQL, runs, locks, tokens, outcomes, retries, errs, strict).Query(func(rows pgx.Rows) error {
+	b.Queue(endSQL, runs, locks, tokens, outcomes, retries, errs, strict, done, total).Query(func(rows pgx.Rows) error {
 		var run string
 		var ok, must bool
 		_, err := pgx.ForEachRow(rows, []any{&run, &ok, &must}, func() error { ended(uuid.MustParse(run), ok); return nil })

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"pawl/fence"
 	"pawl/lockrepo"
 )
 
@@ -106,11 +107,7 @@ func (r *Runner) count(run *Run, outcome string, ok bool) {
 }
 
 func (r *Runner) refusedEnd(ctx context.Context, run *Run, outcome string) {
-	run.refused(ctx, run.lostError(), "end "+outcome)
-}
-
-func (r *Run) lostError() error {
-	return &lockrepo.LostError{Token: r.token, Cause: lockrepo.ErrExpired}
+	run.refused(ctx, &fence.StaleError{Token: run.token, Code: fence.CodeNotHeld}, "end "+outcome)
 }
 
 func message(err error) string {

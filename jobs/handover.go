@@ -9,7 +9,7 @@ import (
 	"pawl/lockrepo"
 )
 
-// $1 runs, $2 locks, $3 tokens, $4 new grant ids, $5 holder, $6 our jobs, $7 their TTLs in ms. Completes runs and starts
+// $1 runs, $2 locks, $3 tokens, $4 new grant ids, $5 holder, $6 our jobs, $7 their TTLs in ms, $8 and $9 progress (-1: none). Completes runs and starts
 // each lock's next period in one transaction; the lock is never free between. A run that is missing from the answer
 // was left as it is (nothing due, row locked by a leaked guard or by our own beat, refused, not adopted): end it.
 // FOR UPDATE, since the token changes: a leaked guarded transaction of the finished run must not commit under the
@@ -19,8 +19,8 @@ with k as materialized (select incarnation, floor from pawl.clock where incarnat
 ), ours as materialized (
   select c.job, c.ttl * interval '1 ms' as ttl from unnest($6::text[], $7::bigint[]) as c(job, ttl)
 ), locked as materialized (
-  select l.*, r.run::uuid, r.fresh::uuid, q.job, q.key as period, q.revision, q.delivery
-    from unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) as r(run, lock, token, fresh)
+  select l.*, r.run::uuid, r.fresh::uuid, nullif(r.done, -1) as done, nullif(r.total, -1) as total, q.job, q.key as period, q.revision, q.delivery
+    from unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $8::bigint[], $9::bigint[]) as r(run, lock, token, fresh, done, total)
     join pawl.locks l on l.name = r.lock and l.token = r.token and l.grant_id = r.run::uuid
     join pawl.runs q on q.id = r.run::uuid and q.ended_at is null
    where l.name = any ($2::text[]) and q.id = any ($1::text[]::uuid[])
@@ -46,7 +46,7 @@ with k as materialized (select incarnation, floor from pawl.clock where incarnat
     from locked v join moved m on m.name = v.name
    where p.job = v.job and p.key = v.period and p.revision = v.revision
 ), ended as (
-  update pawl.runs r set state = 'complete', ended_at = clock_timestamp()
+  update pawl.runs r set state = 'complete', ended_at = clock_timestamp(), done = v.done, total = v.total
     from locked v join moved m on m.name = v.name where r.id = v.run and r.id = any ($1::text[]::uuid[])
   returning v.name, v.fresh, v.delivery, m.token
 ), begun as (
@@ -75,8 +75,10 @@ func (r *Runner) handover(ctx context.Context, runs []*Run) ([]*Run, error) {
 	defer cancel()
 	n := len(runs)
 	ids, locks, tokens, fresh := make([]string, n), make([]string, n), make([]int64, n), make([]string, n)
+	done, total := make([]int64, n), make([]int64, n)
 	at := map[string]int{}
 	for i, run := range runs {
+		done[i], total[i] = run.progress()
 		ids[i], locks[i], tokens[i], fresh[i] = run.ID.String(), run.token.Lock, run.token.Seq, uuid.NewString()
 		run.heir, at[run.token.Lock] = fresh[i], i
 	}
@@ -85,7 +87,7 @@ func (r *Runner) handover(ctx context.Context, runs []*Run) ([]*Run, error) {
 	sent := lockrepo.Now()
 	var b pgx.Batch
 	b.Queue(laneSQL, locks)
-	b.Queue(handoverSQL, ids, locks, tokens, fresh, r.cfg.Holder, names, ttls).Query(func(rows pgx.Rows) error {
+	b.Queue(handoverSQL, ids, locks, tokens, fresh, r.cfg.Holder, names, ttls, done, total).Query(func(rows pgx.Rows) error {
 		var lock string
 		var x runRow
 		_, err := pgx.ForEachRow(rows, append([]any{&lock}, x.dest()...), func() error {

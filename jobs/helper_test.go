@@ -15,20 +15,20 @@ import (
 	"pawl/jobs"
 )
 
-// log collects what a runner says.
-type log struct {
+// lines collects what a runner says.
+type lines struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (l *log) Write(p []byte) (int, error) {
+func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
 }
 
 // has reports whether one line holds all parts.
-func (l *log) has(parts ...string) bool {
+func (l *lines) has(parts ...string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for line := range strings.Lines(l.b.String()) {
@@ -43,14 +43,14 @@ func (l *log) has(parts ...string) bool {
 	return false
 }
 
-func (l *log) logger() *slog.Logger {
+func (l *lines) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelInfo}))
 }
 
 // runner starts a runner with the jobs and stops it when the test ends, or when stop is called.
-func start(t *testing.T, cfg jobs.Config, js ...jobs.Job) (r *jobs.Runner, l *log, stop func() error) {
+func start(t *testing.T, cfg jobs.Config, js ...jobs.Job) (r *jobs.Runner, l *lines, stop func() error) {
 	t.Helper()
-	l = &log{}
+	l = &lines{}
 	cfg.Logger = l.logger()
 	r, err := jobs.New(cfg)
 	if err != nil {

@@ -39,6 +39,7 @@ type Run struct {
 	done, total, flushed atomic.Int64 // flushed: the last done that was written, plus one
 	mu                   sync.Mutex   // guards checkpoint
 	ending               sync.Mutex   // held while the run ends
+	told                 atomic.Bool  // Progress was called
 	ended, completed     atomic.Bool  // completed: by Complete
 }
 
@@ -71,6 +72,19 @@ func (r *Run) Resume(v any) (bool, error) {
 func (r *Run) Progress(done, total int64) {
 	r.total.Store(total)
 	r.done.Store(done)
+	r.told.Store(true)
+}
+
+// progress is what Progress was told last, or -1.
+func (r *Run) progress() (done, total int64) {
+	if !r.told.Load() {
+		return -1, -1
+	}
+	done, total = r.done.Load(), r.total.Load()
+	if total == 0 {
+		total = -1
+	}
+	return done, total
 }
 
 // alive answers nil while the run may write, or why not.

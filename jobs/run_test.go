@@ -48,3 +48,25 @@ func TestResultMarkerAndReleaseCommitTogether(t *testing.T) {
 		t.Errorf("%d results share the transaction of marker, run and release, want 3", n)
 	}
 }
+
+func TestTheLastProgressOfARunIsKept(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	work := func(_ context.Context, run *jobs.Run) error {
+		for i := range int64(200) {
+			run.Progress(i+1, 200)
+		}
+		return nil
+	}
+	start(t, jobs.Config{Pool: pool}, jobs.Job{Name: "settle", Schedule: "@daily", Start: daysAgo(3), Func: work}, jobs.Job{
+		Name: "silent", Schedule: "@daily", Start: daysAgo(2), Func: nothing,
+	})
+	until(t, pool, 3, completeSQL, "settle")
+	until(t, pool, 2, completeSQL, "silent")
+	if n := count(t, pool, `select count(*) from pawl.runs where done = 200 and total = 200`); n != 3 {
+		t.Errorf("%d runs with their last progress, want 3", n)
+	}
+	if n := count(t, pool, `select count(*) from pawl.runs where job = 'silent' and done is null and total is null`); n != 2 {
+		t.Errorf("%d runs without progress, want 2", n)
+	}
+}

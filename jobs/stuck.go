@@ -52,7 +52,7 @@ func (s *runs) moved() (moved []*Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for run := range s.m {
-		if done := run.done.Load() + 1; run.total.Load()+done > 1 && run.flushed.Swap(done) != done {
+		if done := run.done.Load() + 1; run.told.Load() && run.flushed.Swap(done) != done {
 			moved = append(moved, run)
 		}
 	}
