@@ -127,11 +127,17 @@ func TestTheSameGrantIsTheSameLeaseUntilItEnds(t *testing.T) {
 	if _, err := r.AcquireRequest(t.Context(), q); !errors.Is(err, ErrEnded) {
 		t.Errorf("after its end: %v, want ErrEnded", err)
 	}
-	mustAcquire(t, r, "x")
+	next := mustAcquire(t, r, "x")
 	if _, err := r.AcquireRequest(t.Context(), q); !errors.Is(err, ErrEnded) {
 		t.Errorf("after the takeover: %v, want ErrEnded", err)
 	}
-	if got := ends(t, r, "x"); got != "taken_over>?" {
+	if err := r.Release(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.AcquireRequest(t.Context(), q); !errors.Is(err, ErrEnded) {
+		t.Errorf("of a free lock: %v, want ErrEnded", err)
+	}
+	if got := ends(t, r, "x"); got != "taken_over>next released" {
 		t.Errorf("history %q", got)
 	}
 }

@@ -80,13 +80,11 @@ func (n *line) do(ctx context.Context, q query) error {
 		limit = time.Until(until) * 4 / 5
 	}
 	defer n.m.roundTrip(time.Now())
-	err := one(ctx, n.conn, limit, q)
-	if n.conn.IsClosed() {
-		n.conn = nil // pgx cleans up in the background
-	}
-	return err
+	return one(ctx, n.conn, limit, q)
 }
 
+// connect replaces a closed connection, whose farewell pgx says in the
+// background.
 func (n *line) connect(ctx context.Context) error {
 	if n.conn != nil && !n.conn.IsClosed() {
 		return nil

@@ -127,7 +127,7 @@ func TestABatchSkipsALockedRowAndTellsTheCauses(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	if _, _, err := n.one(short, ls[1]); err == nil || n.conn == nil {
+	if _, _, err := n.one(short, ls[1]); err == nil || n.conn.IsClosed() {
 		t.Errorf("a locked row: %v; want the server to give up and the connection to live on", err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
