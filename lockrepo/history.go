@@ -74,8 +74,10 @@ func (r *Repo) tenures(ctx context.Context, sql string, args ...any) ([]Tenure, 
 }
 
 func (t *Tenure) dest() []any {
-	return []any{&t.Lock, &t.Token, &t.Holder, &t.AcquiredAt, &t.EndedAt, &t.How, &t.Successor, &t.Refusals, &t.Beats,
-		(*time.Duration)(&t.LongestGap), &t.SuccessorHolder, &t.SuccessorAt}
+	return []any{
+		&t.Lock, &t.Token, &t.Holder, &t.AcquiredAt, &t.EndedAt, &t.How, &t.Successor, &t.Refusals, &t.Beats,
+		(*time.Duration)(&t.LongestGap), &t.SuccessorHolder, &t.SuccessorAt,
+	}
 }
 
 // utc also copies what the next row would overwrite.
