@@ -45,10 +45,10 @@ func exec(t *testing.T, db interface {
 }
 
 const (
-	enterSQL  = `select 1 from pawl.lane(array['L'])`
-	insertSQL = `insert into pawl.periods (job, key, lock, start_at, end_at, scheduled_at) values ('j', $1, 'L', now(), now(), clock_timestamp()) returning 1`
-	leaveSQL  = `select pawl.advance(array['L'])`
-	ruleSQL   = `select count(*) from pawl.lanes n join pawl.river_job j on j.id = n.delivery where n.lock = 'L' and j.state = 'available'`
+	enterSQL     = `select 1 from pawl.lane(array['L'])`
+	insertSQL    = `insert into pawl.periods (job, key, lock, start_at, end_at, scheduled_at) values ('j', $1, 'L', now(), now(), clock_timestamp()) returning 1`
+	leaveTestSQL = `select pawl.advance(array['L'])`
+	ruleSQL      = `select count(*) from pawl.lanes n join pawl.river_job j on j.id = n.delivery where n.lock = 'L' and j.state = 'available'`
 )
 
 // planOne is a planner, step by step.
@@ -67,7 +67,7 @@ func owes(t *testing.T, pool *pgxpool.Pool, keys ...string) {
 			t.Fatal(err)
 		}
 		planOne(t, tx, key)
-		exec(t, tx, leaveSQL)
+		exec(t, tx, leaveTestSQL)
 		if err := tx.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestAPlannerAndAnEndThatMeetLeaveADelivery(t *testing.T) {
 		ended <- err
 	}()
 	waitsForLock(t, pool)
-	exec(t, planner, leaveSQL)
+	exec(t, planner, leaveTestSQL)
 	if err := planner.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -204,7 +204,7 @@ func (r *Runner) writePlan(ctx context.Context, tx pgx.Tx, ps []*planned) error 
 	}
 	b.Queue(moveWatermarkSQL, jobs, marks, nexts)
 	if len(c.locks) > 0 {
-		b.Queue(advanceSQL, c.locks)
+		b.Queue(leaveSQL, c.locks)
 	}
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return err

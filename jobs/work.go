@@ -84,7 +84,7 @@ func (r *Runner) period(ctx context.Context, run *Run, more bool) *Run {
 	case run.ended.Load(): // abandoned
 		return nil
 	}
-	if outcome == stateComplete && more {
+	if outcome == stateComplete && more && run.more {
 		if next := r.next(ctx, run); next != nil {
 			r.ended(ctx, run, stateComplete, true, nil)
 			return next

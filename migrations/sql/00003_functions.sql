@@ -250,14 +250,13 @@ create function pawl.lane(p_locks text[]) returns boolean language sql volatile 
 $$;
 -- +goose StatementEnd
 
--- Leave: last. Its second statement has a snapshot taken after the lanes were granted. Makes the lane rule true:
--- when no run of a lock is running and one of its periods may run, a live delivery for that lock exists.
--- Idempotent. A transaction that holds lanes may only name lanes that it holds.
+-- Leave: last, as a statement of its own, with a snapshot taken after the lanes were granted. Makes the lane rule
+-- true: when no run of a lock is running and one of its periods may run, a live delivery for that lock exists.
+-- Idempotent. Only for lanes that the transaction has entered.
 -- +goose StatementBegin
-create function pawl.advance(p_locks text[]) returns int language plpgsql volatile as $$
+create function pawl.leave(p_locks text[]) returns int language plpgsql volatile as $$
 declare n int; soon boolean;
 begin
-  perform pawl.lane(p_locks);
   with want as materialized (
     select n.lock, h.job, greatest(clock_timestamp(), h.not_before, n.not_before) as at, n.delivery
       from pawl.lanes n cross join lateral (
@@ -280,6 +279,15 @@ begin
 end $$;
 -- +goose StatementEnd
 
+-- Enter and leave, where nothing else is changed. A transaction that holds lanes may only name lanes that it holds.
+-- +goose StatementBegin
+create function pawl.advance(p_locks text[]) returns int language plpgsql volatile as $$
+begin
+  perform pawl.lane(p_locks);
+  return pawl.leave(p_locks);
+end $$;
+-- +goose StatementEnd
+
 -- What a run's end makes of its period.
 -- +goose StatementBegin
 create function pawl.after(outcome text, attempts int, max_attempts int) returns text language sql immutable as $$
@@ -291,7 +299,7 @@ $$;
 -- +goose Down
 drop trigger deleted on pawl.locks;
 drop trigger truncated on pawl.locks;
-drop function pawl.after(text, int, int), pawl.advance(text[]), pawl.lane(text[]), pawl.refuse(text, bigint, text, text),
+drop function pawl.after(text, int, int), pawl.advance(text[]), pawl.leave(text[]), pawl.lane(text[]), pawl.refuse(text, bigint, text, text),
               pawl.check(text, bigint, text), pawl.once(text, bigint, text), pawl.fence(text, bigint, text[]),
               pawl.enforce(), pawl.guard_again(text, bigint), pawl.guard(text, bigint), pawl.prune(interval, int),
               pawl.locks_deleted(), pawl.adopt(boolean), pawl.must(boolean, text), pawl.next_token(bigint, boolean, bigint),
