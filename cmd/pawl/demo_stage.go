@@ -88,11 +88,19 @@ func (s *stage) startServer(ctx context.Context, c *cli, dir string) (err error)
 		}
 	}
 	c.p.tell("starting a Postgres of the demo's own in %s", dir)
-	if s.server, err = pgdev.Start(ctx, pgdev.Options{Dir: dir, BinDir: c.getenv("PAWL_PG_BIN")}); err != nil {
-		return err
+	s.server, err = pgdev.Start(ctx, pgdev.Options{Dir: dir, BinDir: c.getenv("PAWL_PG_BIN")})
+	if err == nil {
+		s.url, err = s.server.Database(ctx, "demo")
 	}
-	s.url, err = s.server.Database(ctx, "demo")
+	if err != nil && hasData(dir) {
+		return fmt.Errorf("%w; if what is in %s is damaged or another Postgres version's, remove that directory", err, dir)
+	}
 	return err
+}
+
+func hasData(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "data", "PG_VERSION"))
+	return err == nil
 }
 
 // stateDir is where a user keeps what programs remember.
