@@ -51,7 +51,7 @@ func (r *Repo) AcquireRequest(ctx context.Context, q Request) (Lease, error) {
 		r.cfg.Logger.DebugContext(ctx, "lock acquired", "token", l.Token, "grant_id", l.Grant, "holder", l.Holder)
 		return l, nil
 	case ours && unanswered(err):
-		r.busy.Go(func() { r.undo(context.WithoutCancel(ctx), q) })
+		r.beside(func(ctx context.Context) { r.undo(ctx, q) })
 	}
 	if errors.Is(err, ErrHeld) || errors.Is(err, ErrEnded) {
 		return Lease{}, err

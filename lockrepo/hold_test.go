@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"pawl/fence"
 	"pawl/internal/pgtest"
 )
 
@@ -214,5 +216,37 @@ func TestABrokenHeartbeatConnectionIsReplaced(t *testing.T) {
 	untilBeaten(t, pool, "x", "9")
 	if ctx.Err() != nil {
 		t.Errorf("lost: %v", context.Cause(ctx))
+	}
+}
+
+func TestTenThousandGrantedLeasesAreKept(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := newRepo(t, pool, "a")
+	sent := Now() // as a statement of the caller's own would
+	rows, err := pool.Query(t.Context(), `insert into pawl.locks (name, token, incarnation, grant_id, holder, ttl, acquired_at, renewed_at, expires_at)
+		select 'l' || i, i, 1, gen_random_uuid(), 'a', '6 s', clock_timestamp(), clock_timestamp(), clock_timestamp() + interval '6 s'
+		  from generate_series(1, 10000) i returning name, token, grant_id::text`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*Kept
+	var tok fence.Token
+	var grant string
+	if _, err := pgx.ForEachRow(rows, []any{&tok.Lock, &tok.Seq, &grant}, func() error {
+		_, kept := r.Keep(t.Context(), r.Granted(tok, uuid.MustParse(grant), "a", 6*time.Second, sent))
+		all = append(all, kept)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Eventually(t, time.Minute, "each has been renewed three times", func() bool {
+		return run(t, pool, "select (min(beats) >= 3)::text from pawl.locks") == "true"
+	})
+	for _, kept := range all {
+		if err := kept.Check(); err != nil {
+			t.Fatal(err)
+		}
+		kept.Stop()
 	}
 }

@@ -174,6 +174,31 @@ func TestABlipIsRiddenOut(t *testing.T) {
 	})
 }
 
+func TestACallThatHangsForALongLeaseDoesNotCostAShortOne(t *testing.T) {
+	hung := false
+	b := &base{batch: func(ctx context.Context, _ int, ls []Lease) ([]verdict, error) {
+		if hung || ls[0].TTL == time.Second {
+			return nil, nil
+		}
+		hung = true
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	bubble(t, b, func(t *testing.T, k *keeper) {
+		long, kept := k.keep(t.Context(), leaseFor("long", 30*time.Second))
+		defer kept.Stop()
+		after(100 * time.Millisecond)
+		short, kept := k.keep(t.Context(), leaseFor("short", time.Second))
+		defer kept.Stop()
+		after(time.Minute)
+		if !hung {
+			t.Error("nothing hung")
+		}
+		wantAlive(t, long)
+		wantAlive(t, short)
+	})
+}
+
 func TestAnUnansweredLeaseEndsBeforeItsEnd(t *testing.T) {
 	for name, batch := range map[string]func(context.Context, int, []Lease) ([]verdict, error){
 		"refused": func(context.Context, int, []Lease) ([]verdict, error) { return nil, errAway },
