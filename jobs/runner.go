@@ -123,6 +123,10 @@ func (r *Runner) Run(ctx context.Context) error {
 		return stopped(ctx, err)
 	}
 	defer r.shut()
+	// A server that has restarted is adopted; a copy that was restored elsewhere must not run production's owed periods.
+	if err := r.repo.Adopt(ctx, false); err != nil {
+		return stopped(ctx, fmt.Errorf("jobs: %w", err))
+	}
 	if err := r.register(ctx); err != nil {
 		return stopped(ctx, err)
 	}
