@@ -50,8 +50,10 @@ func TestDemoTellsItsStoryInYourDatabase(t *testing.T) {
 		t.Fatalf("%v: %s", state, story)
 	}
 	verdictOf(t, out, 5000)
-	for _, part := range []string{"(a) five days are owed", "(b) SIGKILL to worker-", "(c) SIGSTOP to worker-", "REFUSED: the write of worker-",
-		"the database turns it away", "goes on from the checkpoint after batch", "(d) an independent statement", "Everything held"} {
+	for _, part := range []string{
+		"(a) five days are owed", "(b) SIGKILL to worker-", "(c) SIGSTOP to worker-", "REFUSED: the write of worker-",
+		"the database turns it away", "goes on from the checkpoint after batch", "(d) an independent statement", "Everything held",
+	} {
 		if !strings.Contains(story, part) {
 			t.Errorf("the story lacks %q:\n%s", part, story)
 		}
@@ -133,24 +135,6 @@ func TestDemoLeavesNothingBehindWhenInterrupted(t *testing.T) {
 		t.Errorf("after the story: %v", state)
 	}
 	nothingLeft(t, mark, sockets)
-}
-
-// openDir is a directory that the server's user may enter.
-func openDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "pawl-demo-") // t.TempDir is closed to others
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // marked finds the processes that have inherited a variable, with their arguments.

@@ -56,7 +56,7 @@ func newPlan(now time.Time) plan {
 // setStage finds or starts a database and makes sure that no other demo uses it.
 func (c *cli) setStage(ctx context.Context, f demoFlags) (s *stage, err error) {
 	s = &stage{p: c.p, url: c.databaseURL, example: settlement.New(settlement.Config{})}
-	defer func() {
+	defer func() { //nolint:contextcheck // it ends what is there though ctx is over
 		if err != nil {
 			err = errors.Join(err, s.close())
 		}

@@ -25,7 +25,7 @@ func (c *cli) withLocks(ctx context.Context, fn func(*lockrepo.Repo) error) erro
 		return err
 	}
 	defer db.pool.Close()
-	repo, err := lockrepo.New(lockrepo.Config{Pool: db.pool})
+	repo, err := lockrepo.New(lockrepo.Config{Pool: db.pool}) //nolint:contextcheck // heartbeats end with Close
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func main() {
 // run is the whole program but for what belongs to the process: it returns the exit code.
 func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := &cli{getenv: getenv, stdin: stdin, p: newPrinter(stdout, stderr, getenv)}
-	root := c.root()
+	root := c.root() //nolint:contextcheck // each command gets ctx when it runs
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)

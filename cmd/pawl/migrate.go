@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -94,8 +95,11 @@ func (c *cli) migrateStatus() *cobra.Command {
 	}
 }
 
-const countsSQL = `
+const (
+	thereSQL  = `select to_regnamespace('pawl') is not null`
+	countsSQL = `
 select (select count(*) from pawl.locks), (select count(*) from pawl.locks where expires_at > clock_timestamp()), (select count(*) from pawl.periods)`
+)
 
 func (c *cli) migrateDown() *cobra.Command {
 	var yes bool
@@ -108,11 +112,10 @@ func (c *cli) migrateDown() *cobra.Command {
 				return err
 			}
 			defer db.pool.Close()
-			var locks, held, periods int64
-			// Where there is no such schema there is nothing to be afraid of.
-			if err := db.pool.QueryRow(ctx, countsSQL).Scan(&locks, &held, &periods); err == nil && !yes {
-				return usage("this drops the schema pawl with %s (%d held now) and %s, for good; if you mean it, say: pawl migrate down --yes",
-					plural(locks, "lock", "locks"), held, plural(periods, "period", "periods"))
+			if !yes {
+				if err := refuseDown(ctx, db.pool); err != nil {
+					return err
+				}
 			}
 			if err := migrations.Down(ctx, db.pool); err != nil {
 				return err
@@ -126,6 +129,21 @@ func (c *cli) migrateDown() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "yes, drop it")
 	return cmd
+}
+
+// refuseDown says what would be gone. Where there is no such schema there is nothing to be afraid of.
+func refuseDown(ctx context.Context, pool *pgxpool.Pool) error {
+	var there bool
+	if err := pool.QueryRow(ctx, thereSQL).Scan(&there); err != nil || !there {
+		return err
+	}
+	what := "all that is in it"
+	var locks, held, periods int64
+	// A schema that is half there has no counts.
+	if err := pool.QueryRow(ctx, countsSQL).Scan(&locks, &held, &periods); err == nil {
+		what = fmt.Sprintf("%s (%d held now) and %s", plural(locks, "lock", "locks"), held, plural(periods, "period", "periods"))
+	}
+	return usage("this drops the schema pawl with %s, for good; if you mean it, say: pawl migrate down --yes", what)
 }
 
 func (c *cli) migrateSQL() *cobra.Command {

@@ -126,3 +126,21 @@ func fetch(ctx context.Context, url string) (status int, body string, err error)
 	b, err := io.ReadAll(resp.Body)
 	return resp.StatusCode, string(b), errors.Join(err, resp.Body.Close())
 }
+
+// openDir is a directory that the server's user may enter, with a short name.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "pawl-demo-") //nolint:usetesting // t.TempDir is closed to others
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -127,7 +127,7 @@ func (c *cli) serveWith(ctx context.Context, f serveFlags, log *slog.Logger) err
 	}
 	defer db.pool.Close()
 	if db.pooled {
-		log.Warn("the database is behind a pooler: polling, since LISTEN doesn't get through one in transaction mode")
+		log.WarnContext(ctx, "the database is behind a pooler: polling, since LISTEN doesn't get through one in transaction mode")
 	}
 	s, err := newService(ctx, db, f, log)
 	if err != nil {

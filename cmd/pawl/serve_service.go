@@ -140,7 +140,7 @@ func newPage(ctx context.Context, base *pgxpool.Pool, registry *prometheus.Regis
 	if err != nil {
 		return nil, err
 	}
-	locks, err := lockrepo.New(lockrepo.Config{Pool: pool, Logger: log})
+	locks, err := lockrepo.New(lockrepo.Config{Pool: pool, Logger: log}) //nolint:contextcheck // heartbeats end with Close
 	if err != nil {
 		pool.Close()
 		return nil, err
