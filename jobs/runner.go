@@ -157,7 +157,13 @@ func stopped(ctx context.Context, err error) error {
 // open opens what the runner needs of the database.
 func (r *Runner) open(ctx context.Context) (pooled bool, err error) {
 	base := r.cfg.Pool.Config()
-	if pooled, err = lockrepo.IsPooled(ctx, base.ConnConfig); err != nil {
+	one := base.ConnConfig.Copy()
+	if base.BeforeConnect != nil { // it may read the password again
+		if err := base.BeforeConnect(ctx, one); err != nil {
+			return false, fmt.Errorf("jobs: before connect: %w", err)
+		}
+	}
+	if pooled, err = lockrepo.IsPooled(ctx, one); err != nil {
 		return pooled, fmt.Errorf("jobs: %w", err)
 	}
 	// Planning dominates single starts unless the plan is kept; and a plan that was made while a table was small must
