@@ -92,10 +92,13 @@ func (s *stage) startServer(ctx context.Context, c *cli, dir string) (err error)
 	if err == nil {
 		s.url, err = s.server.Database(ctx, "demo")
 	}
-	if err != nil && hasData(dir) {
+	switch {
+	case err == nil || ctx.Err() != nil || errors.Is(err, pgdev.ErrNoBinaries):
+		return err
+	case hasData(dir):
 		return fmt.Errorf("%w; if what is in %s is damaged or another Postgres version's, remove that directory", err, dir)
 	}
-	return err
+	return fmt.Errorf("%w; another directory can be named with --data-dir", err)
 }
 
 func hasData(dir string) bool {

@@ -137,12 +137,23 @@ func (c *cli) serveWith(ctx context.Context, f serveFlags, log *slog.Logger) err
 	return s.run(ctx)
 }
 
+const exampleSQL = `
+select count(*) > 0, coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE')
+       and has_table_privilege(c.oid, 'SELECT') and has_table_privilege(c.oid, 'INSERT') and has_table_privilege(c.oid, 'UPDATE')), false)
+  from pg_namespace n join pg_class c on c.relnamespace = n.oid where n.nspname = 'pawl_demo' and c.relname = 'settlement'`
+
 // prepareExample makes the tables of the settlement where they are absent. A worker without the right to make them
 // may use those that are there.
 func prepareExample(ctx context.Context, db *database, example *settlement.Settlement) error {
-	var there bool
-	if err := db.pool.QueryRow(ctx, `select to_regclass('pawl_demo.settlement') is not null`).Scan(&there); err != nil || there {
+	var there, use bool
+	if err := db.pool.QueryRow(ctx, exampleSQL).Scan(&there, &use); err != nil {
 		return err
+	}
+	switch {
+	case there && use:
+		return nil
+	case there:
+		return usage("the settlement's own tables are in the schema pawl_demo, which this account may not use: grant it usage on the schema and all on its tables")
 	}
 	if err := example.Create(ctx, db.pool); err != nil {
 		return fmt.Errorf("the settlement's own tables can't be made: %w", err)
