@@ -41,7 +41,6 @@ func token(seq int64) string {
 	return fence.FormatSeq(seq)
 }
 
-
 // since is the time between two moments that are both known.
 func since(from, to *time.Time) string {
 	if from == nil || to == nil {
