@@ -14,12 +14,12 @@ const (
 )
 
 // loops starts what every replica does beside its runs.
-func (r *Runner) loops(ctx context.Context, pooled bool) {
+func (r *Runner) loops(ctx context.Context, polling bool) {
 	r.loop(ctx, "planner", nil, func(ctx context.Context) (time.Duration, error) { return jitter(planEvery), r.plan(ctx) })
 	r.loop(ctx, "sweep", r.sweepNow, r.sweep)
 	r.loop(ctx, "backstop", nil, func(ctx context.Context) (time.Duration, error) { return jitter(backstopEvery), r.backstop(ctx) })
 	r.loop(ctx, "progress", nil, func(ctx context.Context) (time.Duration, error) { return progressEvery, r.flush(ctx) })
-	if !pooled { // a transaction pooler passes no notification on
+	if !polling { // a transaction pooler passes no notification on
 		r.loop(ctx, "listener", nil, r.listen)
 	}
 }
@@ -93,7 +93,7 @@ const (
 
 // listen hears that a lock was released by somebody outside, and lets a delivery that waited for it come at once.
 func (r *Runner) listen(ctx context.Context) (time.Duration, error) {
-	conn, err := r.pool.Acquire(ctx)
+	conn, err := r.direct.Acquire(ctx)
 	if err != nil {
 		return time.Second, err
 	}
