@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"time"
 
+	"pawl/fence"
 	"pawl/jobs/schedule"
 )
 
@@ -63,8 +64,8 @@ func (j Job) withDefaults() (Job, schedule.Schedule, error) {
 		return j, schedule.Schedule{}, bad("MaxRetries", j.MaxRetries, "use 0 to 1000 (0 means 5), or NoRetries")
 	case j.RetryDelay < 0 || j.RetryMaxDelay < j.RetryDelay:
 		return j, schedule.Schedule{}, bad("RetryMaxDelay", j.RetryMaxDelay, "use at least RetryDelay, which is positive")
-	case len(j.Lock) > 255:
-		return j, schedule.Schedule{}, bad("Lock", j.Lock, "use at most 255 bytes")
+	case !fence.Token{Lock: j.Lock, Seq: 1}.Valid():
+		return j, schedule.Schedule{}, bad("Lock", j.Lock, "use 1 to 255 bytes of UTF-8 without NUL")
 	}
 	s, err := j.definition("").parse()
 	return j, s, err

@@ -92,10 +92,14 @@ func (r *Runner) edit(ctx context.Context, tx pgx.Tx, j Job, old *planned) error
 		return err
 	}
 	now := old.now
-	if err := r.plans.fill(old); err != nil {
-		r.log.ErrorContext(ctx, "old schedule can't be planned: its last ticks are lost", "job", j.Name, "error", err)
-	} else if err := r.writePlan(ctx, tx, []*planned{old}); err != nil {
-		return err
+	for old.watermark.Before(now) { // a pass plans so many ticks at the most
+		if err := r.plans.fill(old); err != nil {
+			r.log.ErrorContext(ctx, "old schedule can't be planned: its last ticks are lost", "job", j.Name, "since", old.watermark, "error", err)
+			break
+		}
+		if err := r.writePlan(ctx, tx, []*planned{old}); err != nil {
+			return err
+		}
 	}
 	r.log.InfoContext(ctx, "schedule changed", "job", j.Name, "was", old.Schedule, "is", d.Schedule)
 	_, err = tx.Exec(ctx, editSQL, j.Name, d.Lock, string(d.json()), now, nextAt(s, now))

@@ -8,9 +8,10 @@ import (
 )
 
 // The sweep starts from runs: a lock that was forced, taken by somebody else or deleted doesn't say any more that a
-// run died under it. The last column is when the next lease of a run ends.
+// run died under it. The last column is how long a live lease still lasts, in
+// ms by the database's clock.
 const sweepListSQL = `
-select r.id::text, r.lock, live.expires_at
+select r.id::text, r.lock, (extract(epoch from live.expires_at - clock_timestamp()) * 1000)::bigint
   from pawl.runs r
   left join pawl.locks live on live.name = r.lock and live.token = r.token and live.grant_id = r.id and live.expires_at > clock_timestamp()
  where r.ended_at is null and (live.name is null or live.expires_at < clock_timestamp() + interval '2 s')
@@ -69,21 +70,21 @@ func (r *Runner) sweep(ctx context.Context) (again time.Duration, err error) {
 	again = time.Second
 	type dead struct {
 		run, lock string
-		until     *time.Time
+		left      *int64
 	}
 	rows, err := r.pool.Query(ctx, sweepListSQL)
 	if err != nil {
 		return again, err
 	}
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d dead, err error) {
-		return d, row.Scan(&d.run, &d.lock, &d.until)
+		return d, row.Scan(&d.run, &d.lock, &d.left)
 	})
 	if err != nil {
 		return again, err
 	}
 	for _, d := range found {
-		if d.until != nil {
-			again = min(again, max(time.Until(*d.until), 0)+10*time.Millisecond)
+		if d.left != nil {
+			again = min(again, time.Duration(max(*d.left, 0)+10)*time.Millisecond)
 			continue
 		}
 		if err := r.sweepRun(ctx, d.run, d.lock); err != nil {

@@ -72,7 +72,9 @@ func (r *Runner) period(ctx context.Context, run *Run, more bool) *Run {
 	defer stop()
 	r.live.add(run)
 	defer r.live.remove(run)
-	r.metrics.Lateness.WithLabelValues(run.Job).Observe(run.lease.AcquiredAt.Sub(run.ScheduledAt).Seconds())
+	if run.Attempt == 1 {
+		r.metrics.Lateness.WithLabelValues(run.Job).Observe(run.lease.AcquiredAt.Sub(run.ScheduledAt).Seconds())
+	}
 	if r.log.Enabled(ctx, slog.LevelInfo) {
 		run.Logger().InfoContext(ctx, "run started", "acquired_at", run.lease.AcquiredAt, "expires_at", run.lease.ExpiresAt)
 	}
