@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"pawl/lockrepo"
@@ -29,6 +30,9 @@ func (r *Runner) open(ctx context.Context) (polling bool, err error) {
 	if r.pool, err = lockrepo.OwnPool(ctx, r.cfg.Pool.Config(), "pawl "+r.cfg.App, ownConns, settings); err != nil {
 		return false, err
 	}
+	if err := preparesBehindPooler(ctx, r.cfg.Pool.Config()); err != nil {
+		return false, err
+	}
 	if r.direct = r.pool; r.cfg.Direct != nil {
 		if r.direct, err = r.openDirect(ctx); err != nil {
 			return false, err
@@ -47,6 +51,20 @@ func (r *Runner) open(ctx context.Context) (polling bool, err error) {
 	r.ends = newBatcher(executors, mostBatch, r.end)
 	r.handovers = newBatcher(executors, mostBatch, r.handover)
 	return polling, nil
+}
+
+// preparesBehindPooler refuses a pool whose prepared statements would fail now and then, in the middle of a run.
+func preparesBehindPooler(ctx context.Context, cfg *pgxpool.Config) error {
+	if cfg.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
+		return nil
+	}
+	if there, err := pooled(ctx, cfg); err != nil || !there {
+		return err
+	}
+	return &ConfigError{
+		Field: "Pool", Value: "default_query_exec_mode=cache_statement",
+		Fix: "a transaction pooler breaks prepared statements: add default_query_exec_mode=exec to its URL",
+	}
 }
 
 // sameSQL tells one database of one server from every other.

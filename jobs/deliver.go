@@ -45,7 +45,7 @@ func (r *Runner) deliver(ctx context.Context, polling bool) error {
 		FetchCooldown: 5 * time.Millisecond, FetchPollInterval: 250 * time.Millisecond,
 		RescueStuckJobsAfter: 100 * 365 * 24 * time.Hour, // at an hour River's leader discarded a stranger's running row
 		PollOnly:             polling,
-		Logger:               slog.New(quiet{r.log.Handler()}),
+		Logger:               slog.New(newQuiet(r.log.Handler())),
 	})
 	if err != nil {
 		return fmt.Errorf("jobs: river: %w", err)
@@ -77,13 +77,3 @@ func (r *Runner) drain(ctx context.Context) {
 		r.log.ErrorContext(ctx, "runs did not end: their leases run out and the sweep ends them", "runs", r.live.len(), "error", err)
 	}
 }
-
-// quiet passes River's warnings and errors on, and leaves out its news.
-type quiet struct{ slog.Handler }
-
-func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn && q.Handler.Enabled(ctx, level)
-}
-
-func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
-func (q quiet) WithGroup(name string) slog.Handler       { return quiet{q.Handler.WithGroup(name)} }

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -81,7 +82,9 @@ func (r *Runner) ended(ctx context.Context, run *Run, outcome string, ok bool, c
 	switch {
 	case !ok && outcome != stateLost:
 		log.WarnContext(ctx, "end of run refused: its lease was not live any more; the period is owed again", "outcome", outcome)
-		r.refusedEnd(ctx, run, outcome)
+		if !errors.Is(cause, fence.ErrStale) && !errors.Is(cause, fence.ErrNotHeld) { // else it is on record already
+			r.refusedEnd(ctx, run, outcome)
+		}
 	case outcome == stateComplete && cause == nil:
 		log.InfoContext(ctx, "run complete")
 	case outcome == stateComplete:
@@ -89,19 +92,20 @@ func (r *Runner) ended(ctx context.Context, run *Run, outcome string, ok bool, c
 	case outcome == stateDrained:
 		log.InfoContext(ctx, "run drained: it costs no attempt", "error", cause)
 	default:
-		log.WarnContext(ctx, "run ended", "outcome", outcome, "error", cause, "attempts_left", run.most-run.Attempt)
+		log.WarnContext(ctx, "run ended", "outcome", outcome, "error", message(cause), "attempts_left", run.most-run.Attempt)
 	}
-	r.count(run, outcome, ok)
+	r.count(ctx, run, outcome, ok)
 }
 
 // count counts the period's new state.
-func (r *Runner) count(run *Run, outcome string, ok bool) {
+func (r *Runner) count(ctx context.Context, run *Run, outcome string, ok bool) {
 	switch {
 	case !ok:
 		return
 	case outcome == stateComplete:
 		r.metrics.Periods.WithLabelValues(run.Job, "complete", "").Inc()
 	case outcome != stateDrained && run.Attempt >= run.most:
+		r.log.ErrorContext(ctx, "period is dead: no run of it is left", "job", run.Job, "period", run.Period.Key, "runs", run.Attempt, "outcome", outcome)
 		r.metrics.Periods.WithLabelValues(run.Job, "dead", outcome).Inc()
 	}
 }
@@ -119,7 +123,11 @@ func message(err error) string {
 	if errors.As(err, &p) {
 		s += "\n" + string(p.Stack)
 	}
-	return s[:min(len(s), 4000)]
+	s = strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD") // a text that Postgres takes
+	if len(s) > 4000 {
+		s = strings.ToValidUTF8(s[:4000], "")
+	}
+	return s
 }
 
 // The lane was written by the start, whatever it found: FOR UPDATE on it waits for the end of a transaction whose

@@ -55,7 +55,7 @@ func (j Job) withDefaults() (Job, schedule.Schedule, error) {
 	case !jobName.MatchString(j.Name):
 		return j, schedule.Schedule{}, bad("Name", j.Name, "use a lower-case letter, then up to 62 of a-z, 0-9, _ and -")
 	case j.Func == nil:
-		return j, schedule.Schedule{}, bad("Func", "nil", "set the function that does the work")
+		return j, schedule.Schedule{}, bad("Func", nil, "set the function that does the work")
 	case j.TTL < time.Second || j.TTL > 24*time.Hour:
 		return j, schedule.Schedule{}, bad("TTL", j.TTL, "use 1s to 24h")
 	case j.Timeout < 0 && j.Timeout != NoTimeout:

@@ -360,3 +360,20 @@ func waitsForLock(t *testing.T, pool *pgxpool.Pool) {
 		return exec(t, pool, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) > 0
 	})
 }
+
+func TestARunWhoseLeaseWasForcedSaysSo(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1")
+	run := r.mustStart(t, pool)
+	_, err := r.repo.Force(t.Context(), "L", run.token.Seq, lockrepo.Force{Actor: "ann", Reason: "stuck in a loop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.runs where state = 'lost' and error = 'released by force: stuck in a loop'`); n != 1 {
+		t.Error("the run doesn't say that it was forced, and why")
+	}
+}

@@ -22,7 +22,7 @@ const (
 select clock_timestamp(), exists (select from pawl.schedules where retired_at is null and next_at <= clock_timestamp())`
 
 	dueSQL = `
-select job, app, lock, definition, watermark, clock_timestamp() from pawl.schedules
+select job, app, lock, definition, watermark, clock_timestamp(), false from pawl.schedules
  where retired_at is null and next_at <= clock_timestamp() order by job limit 100 for update skip locked`
 )
 
@@ -31,6 +31,7 @@ type planned struct {
 	definition
 	watermark, now time.Time
 	next           *time.Time
+	retired        bool
 	ticks          []schedule.Tick
 	runs           int
 }
@@ -89,7 +90,7 @@ func scanPlanned(row pgx.CollectableRow) (*planned, error) {
 	var p planned
 	var stored []byte
 	var job, app, lock string
-	if err := row.Scan(&job, &app, &lock, &stored, &p.watermark, &p.now); err != nil {
+	if err := row.Scan(&job, &app, &lock, &stored, &p.watermark, &p.now, &p.retired); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(stored, &p.definition); err != nil {

@@ -68,3 +68,15 @@ func TestRunsWorkBehindATransactionPooler(t *testing.T) {
 		t.Error("the log doesn't say that the runner polls")
 	}
 }
+
+func TestAPoolThatPreparesBehindAPoolerIsRefused(t *testing.T) {
+	t.Parallel()
+	through := strings.Replace(pgtest.Pooler(t, pgtest.URL(t)), "default_query_exec_mode=exec", "default_query_exec_mode=cache_statement", 1)
+	r, err := jobs.New(jobs.Config{Pool: pgtest.Open(t, through)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "default_query_exec_mode=exec") {
+		t.Errorf("Run = %v, want it to name the setting", err)
+	}
+}

@@ -11,7 +11,7 @@ import (
 
 const (
 	storedSQL = `
-select job, app, lock, definition, watermark, clock_timestamp() from pawl.schedules where job = $1 for update`
+select job, app, lock, definition, watermark, clock_timestamp(), retired_at is not null from pawl.schedules where job = $1 for update`
 
 	// A conflict is another replica that registers at the same moment: its row is looked at next.
 	storeSQL = `
@@ -84,7 +84,7 @@ func (r *Runner) edit(ctx context.Context, tx pgx.Tx, j Job, old *planned) error
 	if old.App != d.App {
 		return fmt.Errorf("it %w, %q: rename this job, or set jobs.Config.App to %q", errOtherApp, old.App, old.App)
 	}
-	if old.definition == d {
+	if old.definition == d && !old.retired {
 		return nil
 	}
 	s, err := d.parse()
@@ -92,7 +92,7 @@ func (r *Runner) edit(ctx context.Context, tx pgx.Tx, j Job, old *planned) error
 		return err
 	}
 	now := old.now
-	for old.watermark.Before(now) { // a pass plans so many ticks at the most
+	for old.watermark.Before(now) && !old.retired { // a pass plans so many ticks at the most
 		if err := r.plans.fill(old); err != nil {
 			r.log.ErrorContext(ctx, "old schedule can't be planned: its last ticks are lost", "job", j.Name, "since", old.watermark, "error", err)
 			break

@@ -80,7 +80,7 @@ func New(cfg Config) (*Runner, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	switch {
 	case cfg.Pool == nil:
-		return nil, &ConfigError{Field: "Pool", Value: "nil", Fix: "give the pool that jobs write through"}
+		return nil, &ConfigError{Field: "Pool", Fix: "give the pool that jobs write through"}
 	case cfg.Concurrency < 1 || cfg.Concurrency > 1000:
 		return nil, &ConfigError{Field: "Concurrency", Value: cfg.Concurrency, Fix: "use 1 to 1000"}
 	case cfg.Grace < 0:
@@ -144,6 +144,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.drain(root)
 	stop()
 	r.busyFor.Wait()
+	r.log.InfoContext(ctx, "runner stopped", "holder", r.cfg.Holder)
 	return nil
 }
 

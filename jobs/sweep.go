@@ -38,7 +38,11 @@ with l as materialized (select * from pawl.locks where name = $2 for update skip
 ), lost as (
   update pawl.runs r
      set ended_at = clock_timestamp(),
-         error = case when (select count(*) from per) = 1 then 'the lease ended without a word from its holder' end,
+         error = case when (select count(*) from per) = 1 then coalesce(
+           (select 'released by force: ' || coalesce(a.reason, 'no reason given') from pawl.tenures t
+              left join pawl.audit a on a.lock = t.lock and a.token = t.token
+             where t.lock = r.lock and t.token = r.token and t.how = 'forced' order by a.id desc nulls last limit 1),
+           'the lease ended without a word from its holder') end,
          state = coalesce((select p.state from pawl.periods p
            where p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = r.id and p.state in ('complete', 'cancelled')), 'lost')
     from dead d cross join lane where lane.ok and r.id = d.id and r.ended_at is null
@@ -104,6 +108,7 @@ func (r *Runner) sweepRun(ctx context.Context, run, lock string) error {
 			r.log.WarnContext(ctx, "run swept: its lease had ended", "job", job, "period", key, "run", run, "attempt", attempt,
 				"lock", lock, "token", token, "holder", holder, "outcome", state, "period_state", period)
 			if period == "dead" {
+				r.log.ErrorContext(ctx, "period is dead: no run of it is left", "job", job, "period", key, "runs", attempt, "outcome", stateLost)
 				r.metrics.Periods.WithLabelValues(job, "dead", stateLost).Inc()
 			}
 			return nil

@@ -95,6 +95,9 @@ func (g *guarded) work(ctx context.Context, fn func(pgx.Tx) error, last func(con
 // The mark of a checkpoint is its token: an older one never overwrites a newer one's, and only the period's own run
 // writes it.
 const checkpointSQL = `
+with progress as (
+  update pawl.runs set done = coalesce(nullif($7::bigint, -1), done), total = coalesce(nullif($8::bigint, -1), total) where id = $9::text::uuid
+)
 insert into pawl.checkpoints as c (job, key, revision, token, operation, value)
 select p.job, p.key, p.revision, $4::bigint, $5::text::uuid, $6::text::jsonb
   from pawl.periods p where p.job = $1 and p.key = $2 and p.revision = $3::int and p.state = 'running' and p.token = $4::bigint
@@ -114,7 +117,9 @@ func (r *Run) Checkpoint(ctx context.Context, tx pgx.Tx, v any) error {
 		return fmt.Errorf("jobs: checkpoint of %s %s: %w", r.Job, r.Period.Key, err)
 	}
 	operation := uuid.New()
-	tag, err := g.Exec(ctx, checkpointSQL, r.Job, r.Period.Key, r.Revision, r.token.Seq, operation.String(), string(value))
+	done, total := r.progress()
+	tag, err := g.Exec(ctx, checkpointSQL, r.Job, r.Period.Key, r.Revision, r.token.Seq, operation.String(), string(value),
+		done, total, r.ID.String())
 	if err != nil {
 		return fence.Wrap(err, r.token)
 	}

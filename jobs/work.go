@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -128,7 +129,7 @@ func (r *Runner) call(ctx context.Context, run *Run) (outcome string, err error)
 			if stuck {
 				r.unstick(ctx, run, err)
 			}
-			return outcomeOf(ctx, err), errors.Join(cause, err)
+			return outcomeOf(ctx, err), because(cause, err)
 		case <-ignored.C:
 			stuck = true
 			r.stick(ctx, run, cause, since)
@@ -173,10 +174,33 @@ func (r *Runner) abandon(ctx context.Context, run *Run, done <-chan error, cause
 func protect(ctx context.Context, run *Run) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack()}
+			err = &PanicError{Value: v, Stack: userStack(debug.Stack())}
 		}
 	}()
 	return run.job.Func(ctx, run)
+}
+
+// userStack leaves out the frames above the panic: they are the recovery's.
+func userStack(stack []byte) []byte {
+	if _, after, ok := bytes.Cut(stack, []byte("\npanic(")); ok {
+		if _, user, ok := bytes.Cut(after, []byte("\n\t")); ok {
+			if _, user, ok = bytes.Cut(user, []byte("\n")); ok {
+				return user
+			}
+		}
+	}
+	return stack
+}
+
+// because is the cause of a context's end with what the function said of it, if that says more.
+func because(cause, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return cause
+	}
+	if errors.Is(err, cause) {
+		return err
+	}
+	return errors.Join(cause, err)
 }
 
 func outcomeOf(ctx context.Context, err error) string {
