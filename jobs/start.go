@@ -95,8 +95,9 @@ with k as materialized (select incarnation, floor from pawl.clock where incarnat
   select f.name, f.token, f.grant_id, f.holder, f.key, f.acquired_at, f.expires_at, 'taken_over', t.token, f.beats, f.longest_gap
     from free f join taken t on t.name = f.name where f.grant_id is not null
 ), heir as (
-  update pawl.tenures e set how = 'taken_over', successor = t.token from free f join taken t on t.name = f.name
-   where f.grant_id is null and e.lock = f.name and e.token = f.token and e.how = 'expired'
+  update pawl.tenures e set how = case e.how when 'expired' then 'taken_over' else e.how end, successor = t.token
+    from free f join taken t on t.name = f.name
+   where f.grant_id is null and e.lock = f.name and e.token = f.token and e.how in ('expired', 'forced')
 )
 select r.lock,
        case when p.lock is not null then 'started' when d.lock is null then 'nothing'

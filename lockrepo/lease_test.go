@@ -214,7 +214,14 @@ func TestAForcedReleaseNeverWaitsAndTheNextHolderDoes(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	mustAcquire(t, r, "x")
+	heir := mustAcquire(t, newRepo(t, pool, "b"), "x")
+	claims, err := r.StaleClaims(t.Context(), 0)
+	if err != nil || len(claims) != 1 {
+		t.Fatalf("stale claims %v, %v", claims, err)
+	}
+	if c := claims[0]; c.How != "forced" || c.Successor == nil || *c.Successor != heir.Token.Seq || c.SuccessorHolder != "b" || !c.SuccessorAt.Equal(heir.AcquiredAt) {
+		t.Errorf("the forced lease: %+v, want its successor %+v", c, heir)
+	}
 	if got := run(t, pool, "select actor || '|' || action || '|' || lock || '|' || reason || '|' || (detail ->> 'holder') from pawl.audit"); got != operator+"|force_release|x|holder is stuck|a" {
 		t.Errorf("audit %q", got)
 	}
