@@ -279,6 +279,8 @@ func TestAcquireAdoptsANewServerAndTokensGrow(t *testing.T) {
 	run(t, pool, "update pawl.clock set incarnation = 1, system_identifier = 1")
 	if _, err := r.Acquire(t.Context(), "y", 0); !errors.Is(err, fence.ErrOtherDatabase) {
 		t.Errorf("in a restored copy: %v, want ErrOtherDatabase", err)
+	} else if !strings.Contains(err.Error(), "if this copy may run what it owes, say so with: pawl adopt") {
+		t.Errorf("in a restored copy: %v, which doesn't say what to do", err)
 	}
 	if err := r.Adopt(t.Context(), true); err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ with mine as materialized (
   select pg_notify('pawl_released', name) from freed
 )
 select e.lock, e.token, coalesce(e.holder, ''), e.acquired_at, e.ended_at, e.how, e.successor,
-       (select count(*) from pawl.refusals f where f.lock = e.lock and f.token = e.token), e.beats, e.longest_gap,
+       (select count(*) from pawl.refusals f where f.lock = e.lock and f.token = e.token and not f.passed), e.beats, e.longest_gap,
        '', null::timestamptz
   from ended e, told`
 

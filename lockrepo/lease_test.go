@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -320,12 +321,35 @@ func TestListsHaveTheShapesThatAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, refused, `[{"at":"#","lock":"p/stale","token":#,"current":#,"holder":"a","late_by":#,"target":"public.ledger","statement":"insert into ledger"}]`)
+	golden(t, refused, `[{"at":"#","lock":"p/stale","token":#,"current":#,"holder":"a","late_by":#,"target":"public.ledger","statement":"insert into ledger","passed":false}]`)
 	none, err := r.Refusals(ctx, RefusalFilter{Before: refused[0].ID})
 	if err != nil {
 		t.Fatal(err)
 	}
 	golden(t, none, `[]`)
+	// What log mode let pass is told apart, and is no refused write of the lease.
+	run(t, pool, `insert into pawl.refusals (lock, target, statement, passed, nth) values ('p/stale', 'public.ledger', 'UPDATE', true, null)`)
+	run(t, pool, `insert into pawl.refusals (lock, token, passed, nth) values ('p/stale', $1, true, null)`, old.Token.Seq)
+	passed, err := r.Refusals(ctx, RefusalFilter{Kind: Passed})
+	if err != nil || len(passed) != 2 {
+		t.Fatalf("passed: %v, %v", passed, err)
+	}
+	golden(t, passed[1:], `[{"at":"#","lock":"p/stale","token":null,"current":0,"holder":"","late_by":null,"target":"public.ledger","statement":"UPDATE","passed":true}]`)
+	for kind, want := range map[string]int{Refused: 1, "": 3} {
+		if rs, err := r.Refusals(ctx, RefusalFilter{Kind: kind}); err != nil || len(rs) != want {
+			t.Errorf("refusals of kind %q: %d, %v; want %d", kind, len(rs), err, want)
+		}
+	}
+	if _, err := r.Refusals(ctx, RefusalFilter{Kind: "late"}); err == nil || !strings.Contains(err.Error(), `kind "late" does not exist: use refused or passed`) {
+		t.Errorf("a kind that doesn't exist: %v", err)
+	}
+	history, err := r.History(ctx, "p/stale", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if claims, err = r.StaleClaims(ctx, 0); err != nil || claims[0].Refusals != 1 || history[0].Refusals != 1 {
+		t.Errorf("stale claims %+v, history %+v, %v; want one refused write", claims, history, err)
+	}
 	if h, err := r.History(ctx, "p/stale", 1, old.Token.Seq); err != nil || len(h) != 0 {
 		t.Errorf("history before the first: %v, %v", h, err)
 	}
