@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,8 +29,11 @@ Begin with:
 
   pawl demo
 
-Exit codes: 0 ok; 1 failed; 2 wrong use or input; 3 not held, refused, conflict or empty;
-4 database or server unreachable.`
+Exit codes: 0 ok, an empty list too; 1 failed; 2 wrong use or input, an unknown name too; 3 not held,
+refused or conflict; 4 database or server unreachable.
+
+With --json standard output has one JSON value, and on an error nothing: the error is a sentence on
+standard error.`
 
 func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
@@ -39,6 +44,9 @@ func (c *cli) root() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if wrong := (*pflag.InvalidValueError)(nil); errors.As(err, &wrong) {
+			return usage("--%s is %q: %s; see: %s --help", wrong.GetFlag().Name, wrong.GetValue(), plain(wrong.Unwrap()), cmd.CommandPath())
+		}
 		return usage("%s; see: %s --help", plain(err), cmd.CommandPath())
 	})
 	f := root.PersistentFlags()
@@ -74,13 +82,21 @@ func (c *cli) prepare(cmd *cobra.Command) (err error) {
 			err = usage("variable %s is %q: %s", names[0], c.getenv(names[0]), plain(set))
 		}
 	})
+	if err == nil {
+		_, err = c.logger() // a wrong word is refused by the commands that log nothing too
+	}
 	return err
 }
 
 var parsing = regexp.MustCompile(`strconv\.\w+: parsing "[^"]*": `)
 
 // plain leaves out which function of Go's has stumbled.
-func plain(err error) string { return parsing.ReplaceAllString(err.Error(), "") }
+func plain(err error) string {
+	if strings.HasPrefix(err.Error(), "time: ") {
+		return "use a duration such as 30s or 5m"
+	}
+	return parsing.ReplaceAllString(err.Error(), "")
+}
 
 // help is what a command that is only a group does.
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -89,6 +105,13 @@ func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 1 // letters that may differ
+	if len(args[0]) > 4 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return usage("there is no command %q; did you mean: %s %s", cmd.CommandPath()+" "+args[0], cmd.CommandPath(), strings.Join(near, " or "))
 	}
 	return usage("there is no command %q; see: %s --help", cmd.CommandPath()+" "+args[0], cmd.CommandPath())
 }
@@ -113,15 +136,34 @@ func exactly(names ...string) cobra.PositionalArgs {
 
 // limitFlag bounds a list.
 func limitFlag(cmd *cobra.Command, limit *int) {
-	cmd.Flags().IntVar(limit, "limit", 100, "how many rows at most, 1 to 1000")
+	*limit = 100
+	cmd.Flags().Var(&between{limit, 1, 1000}, "limit", "how many rows at most, 1 to 1000")
 }
 
-func checkLimit(limit int) error {
-	if limit < 1 || limit > 1000 {
-		return usage("--limit is %d: use 1 to 1000", limit)
+// between is a flag that takes a whole number from least to most.
+type between struct {
+	n           *int
+	least, most int
+}
+
+func (v *between) String() string {
+	if v.n == nil {
+		return "0"
 	}
+	return strconv.Itoa(*v.n)
+}
+
+// Set says what may be given, whatever is wrong.
+func (v *between) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < v.least || n > v.most {
+		return fmt.Errorf("use %d to %d", v.least, v.most)
+	}
+	*v.n = n
 	return nil
 }
+
+func (v *between) Type() string { return "int" }
 
 // plural is the count with its noun.
 func plural[N int | int64](n N, one, more string) string {

@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"pawl/lockrepo"
@@ -68,7 +65,7 @@ func (c *cli) openMigrated(ctx context.Context, conns int32) (*database, error) 
 func connect(ctx context.Context, url string, conns int32) (*database, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, badURL(err)
+		return nil, badURL(url, err)
 	}
 	if !strings.Contains(url, "pool_max_conns") {
 		cfg.MaxConns = conns
@@ -121,21 +118,6 @@ func greet(ctx context.Context, cc *pgx.ConnConfig) (server string, err error) {
 
 func notDigit(r rune) bool { return r < '0' || r > '9' }
 
-func badURL(err error) error {
-	var parse *pgconn.ParseConfigError
-	reason := err.Error()
-	if errors.As(err, &parse) {
-		if inner := parse.Unwrap(); inner != nil {
-			reason = inner.Error()
-		}
-	}
-	// What it quotes may be a piece of a password that was not escaped.
-	reason = strings.TrimPrefix(quoted.ReplaceAllString(reason, "…"), "cannot parse …: ")
-	return usage("the database URL can't be read: %s; write it as in postgres://user@host:5432/name", mask(reason))
-}
-
-var quoted = regexp.MustCompile("`[^`]*`|\"[^\"]*\"")
-
 // where is the server's address, or all of them.
 func where(cc *pgx.ConnConfig) string {
 	names := []string{address(cc.Host, cc.Port)}
@@ -152,29 +134,6 @@ func address(host string, port uint16) string {
 		return host
 	}
 	return fmt.Sprintf("%s:%d", host, port)
-}
-
-// explain makes one sentence of what a connection failed with.
-func explain(err error, cc *pgx.ConnConfig) error {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return &coded{codeUnreachable, fmt.Errorf("the database server at %s can't be reached: %s; start it, or correct the URL",
-			where(cc), withoutSecret(last(err), cc))}
-	}
-	said := withoutSecret(pg.Message, cc)
-	switch {
-	case pg.Code == "28P01":
-		return usage("the server at %s refuses the password of user %q: correct it in the URL, PGPASSWORD or ~/.pgpass", where(cc), cc.User)
-	case strings.HasPrefix(pg.Code, "28"):
-		return usage("the server at %s refuses user %q: %s", where(cc), cc.User, said)
-	case pg.Code == "3D000":
-		return usage("the server at %s has no database %q: create it, or correct the URL", where(cc), cc.Database)
-	case pg.Code == "42501":
-		return usage("user %q has no right to use database %q at %s: %s", cc.User, cc.Database, where(cc), said)
-	case pg.Code == "53300":
-		return &coded{codeUnreachable, fmt.Errorf("the server at %s has no free connection: %s; raise max_connections, or use a pooler", where(cc), said)}
-	}
-	return &coded{codeUnreachable, fmt.Errorf("the server at %s takes no connection: %s", where(cc), said)}
 }
 
 // last is the innermost error: those around it repeat the connection string.

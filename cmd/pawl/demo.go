@@ -32,9 +32,6 @@ With --database-url it uses your database: pawl's tables in the schema pawl, the
 pawl_demo. It touches neither unless it has made it, and makes both anew each time.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.ownListen = cmd.Flags().Changed("listen") || c.getenv("PAWL_LISTEN") != ""
-			if f.payments < 1 || f.payments > 100_000_000 {
-				return usage("--payments is %d: use 1 to 100000000", f.payments)
-			}
 			if err := web.CheckListen(f.listen, false); err != nil && !f.exit {
 				return usage("--listen is %q: the demo's page listens on loopback only, as on 127.0.0.1:8399", f.listen)
 			}
@@ -42,9 +39,10 @@ pawl_demo. It touches neither unless it has made it, and makes both anew each ti
 		},
 	}
 	fs := cmd.Flags()
-	fs.IntVar(&f.payments, "payments", 200_000, "how many payments to settle")
+	f.payments = 200_000
+	fs.Var(&between{&f.payments, 1, 100_000_000}, "payments", "how many payments to settle")
 	fs.BoolVar(&f.exit, "exit", false, "end after the story, with 0 only if everything held")
-	fs.BoolVar(&f.clean, "clean", false, "drop what an earlier demo has made, and end")
+	fs.BoolVar(&f.clean, "clean", false, "remove what an earlier demo has made, and end: its schemas in your database, or its own Postgres with all data")
 	fs.StringVar(&f.dataDir, "data-dir", "", "where the demo's own Postgres keeps its data (default below the user's state directory)")
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:8399", "where the page listens, on loopback")
 	variable(fs, "listen", "PAWL_LISTEN")
@@ -62,6 +60,9 @@ func (c *cli) runDemo(ctx context.Context, f demoFlags) (err error) {
 			err = &coded{codeFailed, errInterrupted}
 		}
 	}()
+	if f.clean && c.databaseURL == "" {
+		return c.cleanDir(f.dataDir)
+	}
 	s, err := c.setStage(ctx, f)
 	if err != nil {
 		return err

@@ -86,10 +86,12 @@ func (s *stage) conclude(v verdict) error {
 		if r.Resumed {
 			from = "the checkpoint"
 		}
-		rows = append(rows, []string{r.Key, fmt.Sprint(r.Attempt), r.State, r.Holder, fence.FormatSeq(r.Token), from, since(&r.StartedAt, r.EndedAt)})
+		rows = append(rows, []string{
+			r.Key, fmt.Sprint(r.Attempt), r.State, r.Holder, fence.FormatSeq(r.Token), from, r.progress(), since(&r.StartedAt, r.EndedAt),
+		})
 	}
 	s.p.line("")
-	s.p.table([]string{"DAY", "RUN", "END", "HOLDER", "TOKEN", "FROM", "TOOK"}, rows)
+	s.p.table([]string{"DAY", "RUN", "END", "HOLDER", "TOKEN", "FROM", "DONE", "TOOK"}, rows)
 	s.p.line("")
 	if broken := v.broken(); len(broken) > 0 {
 		return fmt.Errorf("not everything held: %s", strings.Join(broken, "; "))
@@ -113,8 +115,11 @@ func (s *stage) showPage(ctx context.Context, f demoFlags) error {
 	if errors.Is(err, syscall.EADDRINUSE) && !f.ownListen {
 		ln, err = web.Listen(ctx, "127.0.0.1:0")
 	}
-	if err != nil {
-		return &coded{codeUsage, err}
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return usage("--listen is %q: another process listens there; name another address with --listen ADDRESS", f.listen)
+	case err != nil:
+		return cantListen("--listen", f.listen, err)
 	}
 	g, err := newPage(ctx, s.db.pool, prometheus.NewRegistry(), nil)
 	if err != nil {

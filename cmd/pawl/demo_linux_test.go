@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"pawl/internal/pgdev"
 	"pawl/internal/pgtest"
 )
 
@@ -135,6 +136,58 @@ func TestDemoLeavesNothingBehindWhenInterrupted(t *testing.T) {
 		t.Errorf("after the story: %v", state)
 	}
 	nothingLeft(t, mark, sockets)
+}
+
+func TestDemoDirectoryInUseNamesDataDir(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(openDir(t), "d")
+	server, err := pgdev.Start(t.Context(), pgdev.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, args := range [][]string{{"--exit"}, {"--clean"}} {
+		code, _, said := runPawl(t, append([]string{"demo", "--json", "--data-dir", dir}, args...)...)
+		if last := said[strings.LastIndex(strings.TrimSpace(said), "\n")+1:]; code != codeConflict ||
+			last != "pawl: another demo runs in "+dir+": end it first, or name another directory with --data-dir\n" {
+			t.Errorf("%v: exit code %d, %q", args, code, said)
+		}
+	}
+	if !hasData(dir) {
+		t.Error("the data of a running server is gone")
+	}
+}
+
+func TestDemoCleanRemovesItsDirectoryAndNoOther(t *testing.T) {
+	t.Parallel()
+	base := openDir(t)
+	dir, other := filepath.Join(base, "ours"), filepath.Join(base, "yours")
+	server, err := pgdev.Start(t.Context(), pgdev.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(other, "data"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, said := runPawl(t, "demo", "--clean", "--data-dir", other); code != codeConflict || !strings.Contains(said, "wasn't made by the demo") {
+		t.Errorf("another's: exit code %d, %q", code, said)
+	}
+	for _, want := range []string{`{"dropped":["` + dir + `"]}`, `{"dropped":[]}`} {
+		if code, out, said := runPawl(t, "demo", "--clean", "--json", "--data-dir", dir); code != codeOK || out != want+"\n" {
+			t.Errorf("exit code %d, %q, %q, want %s", code, out, said, want)
+		}
+	}
+	left, err := os.ReadDir(base)
+	if err != nil || len(left) != 1 || left[0].Name() != "yours" {
+		t.Errorf("left: %v, %v", left, err)
+	}
 }
 
 // marked finds the processes that have inherited a variable, with their arguments.

@@ -48,8 +48,8 @@ const (
 
 	sceneRunsSQL = `
 select r.key, r.attempt, r.state, r.token, coalesce(r.holder, '') as holder, r.resumed, r.started_at, r.ended_at,
-       coalesce((c.value ->> 'batch')::int, 0) as batch, coalesce((c.value ->> 'done')::bigint, 0) as done,
-       coalesce((c.value ->> 'total')::bigint, 0) as total
+       coalesce((c.value ->> 'batch')::int, 0) as batch, coalesce((c.value ->> 'done')::bigint, r.done, 0) as done,
+       coalesce((c.value ->> 'total')::bigint, r.total, 0) as total
   from pawl.runs r
   left join pawl.checkpoints c on c.job = r.job and c.key = r.key and c.revision = r.revision and c.token = r.token
  where r.job = 'settlement' order by r.token`
@@ -90,6 +90,14 @@ func collect[T any](b *pgx.Batch, sql string, into *[]T, row pgx.RowToFunc[T]) {
 		*into, err = pgx.CollectRows(rows, row)
 		return err
 	})
+}
+
+// progress is how far a run came: what was committed.
+func (r sceneRun) progress() string {
+	if r.Total == 0 {
+		return "-"
+	}
+	return thousands(r.Done) + "/" + thousands(r.Total)
 }
 
 // complete is how many periods are.

@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -82,43 +81,23 @@ func (c *cli) setStage(ctx context.Context, f demoFlags) (s *stage, err error) {
 }
 
 func (s *stage) startServer(ctx context.Context, c *cli, dir string) (err error) {
-	if dir == "" {
-		if dir, err = stateDir(c.getenv); err != nil {
-			return err
-		}
+	if dir, err = demoDir(c.getenv, dir); err != nil {
+		return err
 	}
 	c.p.tell("starting a Postgres of the demo's own in %s", dir)
-	s.server, err = pgdev.Start(ctx, pgdev.Options{Dir: dir, BinDir: c.getenv("PAWL_PG_BIN")})
+	s.server, err = pgdev.Start(ctx, pgdev.Options{Dir: dir, BinDir: c.getenv("PAWL_PG_BIN"), Durable: true})
 	if err == nil {
 		s.url, err = s.server.Database(ctx, "demo")
 	}
 	switch {
 	case err == nil || ctx.Err() != nil || errors.Is(err, pgdev.ErrNoBinaries):
 		return err
+	case strings.Contains(err.Error(), "in use by another server"):
+		return errDirInUse(dir)
 	case hasData(dir):
 		return fmt.Errorf("%w; if what is in %s is damaged or another Postgres version's, remove that directory", err, dir)
 	}
 	return fmt.Errorf("%w; another directory can be named with --data-dir", err)
-}
-
-func hasData(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "data", "PG_VERSION"))
-	return err == nil
-}
-
-// stateDir is where a user keeps what programs remember.
-func stateDir(getenv func(string) string) (string, error) {
-	if os.Geteuid() == 0 {
-		return "/var/lib/pawl/demo", nil
-	}
-	if dir := getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "pawl", "demo"), nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", usage("no home directory is known (%v): give --data-dir", err)
-	}
-	return filepath.Join(home, ".local", "state", "pawl", "demo"), nil
 }
 
 const aloneSQL = `
@@ -176,14 +155,7 @@ func (s *stage) clean(ctx context.Context) error {
 	if err := s.drop(ctx); err != nil {
 		return err
 	}
-	if s.p.json {
-		return s.p.value(map[string]any{"dropped": []string{"pawl", "pawl_demo"}})
-	}
-	s.p.line("what the demo had made in this database is gone")
-	if s.server != nil {
-		s.p.line("its Postgres keeps an empty database in %s", filepath.Dir(s.server.DataDir()))
-	}
-	return nil
+	return s.p.dropped("what the demo had made in this database is gone", "pawl", "pawl_demo")
 }
 
 // prepare makes everything anew. The mark comes with the schema, so that a demo that is stopped at any moment leaves

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 )
 
@@ -59,6 +61,7 @@ func checks() []check {
 		{"round trip", false, checkRoundTrip},
 		{"leases", true, checkLeases},
 		{"renewals", true, checkRenewals},
+		{"waiting work", true, checkWaiting},
 		{"indexes", false, checkIndexes},
 		{"locks table", true, checkLocksTable},
 		{"protected partitions", true, checkPartitions},
@@ -80,7 +83,7 @@ func examine(ctx context.Context, db *database) (all []finding) {
 		}
 		f, err := k.ask(ctx, db)
 		if err != nil {
-			f = finding{Status: warn, Detail: "not known: " + sentence(err), Fix: "use an account that may read it, such as a member of pg_monitor"}
+			f = unknown(k, err)
 		}
 		f.Check = k.name
 		if k.name == "schema" || k.name == "rights" {
@@ -89,6 +92,20 @@ func examine(ctx context.Context, db *database) (all []finding) {
 		all = append(all, f)
 	}
 	return all
+}
+
+// unknown is what an account has no answer to. Of pawl's own tables its worker may read all, of the server's views a
+// member of pg_monitor.
+func unknown(k check, err error) finding {
+	f := finding{Status: warn, Detail: "not known: " + sentence(err), Fix: "run the doctor again, and look into the server's log"}
+	switch pg := (*pgconn.PgError)(nil); {
+	case !errors.As(err, &pg):
+	case pg.Code == "42501":
+		f.Detail, f.Fix = "not known: "+pg.Message, map[bool]string{true: grantWorker, false: grantMonitor}[k.schema]
+	case pg.Code == "42P01":
+		f.Detail, f.Fix = "not known: "+pg.Message, "pawl migrate up"
+	}
+	return f
 }
 
 // report prints the findings.

@@ -24,7 +24,7 @@ func checkLeases(ctx context.Context, db *database) (finding, error) {
 	}
 	detail := fmt.Sprintf("%s in 7 days, held for %s (median), %s (99 %%), %s (longest); %s ran out",
 		plural(n, "lease", "leases"), seconds(p[0]), seconds(p[1]), seconds(p[2]), thousands(lost))
-	return unless(lost*20 > n && n >= 20, warn, detail, "more than one in twenty ran out without a release: see the runbook, PawlTakeovers")
+	return unless(lost*20 > n && n >= 20, warn, detail, "more than one in twenty ran out without a release: see docs/runbook.md, PawlLeasesLost")
 }
 
 // A beat is due after a third of the TTL, and the holder gives up a tenth before the end. What a gap is longer than

@@ -58,7 +58,10 @@ select current_user, n.oid is not null, coalesce(has_schema_privilege(n.oid, 'US
   exists (select from pg_proc p where p.pronamespace = n.oid and p.proname = 'guard' and has_function_privilege(p.oid, 'EXECUTE'))
   from (values (1)) one left join pg_namespace n on n.nspname = 'pawl'`
 
-const grantWorker = "grant pawl_worker to it, see: pawl migrate sql"
+const (
+	grantWorker  = "grant pawl_worker to it, see: pawl migrate sql"
+	grantMonitor = "grant pg_monitor to it"
+)
 
 func checkRights(ctx context.Context, db *database) (finding, error) {
 	var user string

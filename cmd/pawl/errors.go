@@ -57,9 +57,9 @@ func codeOf(err error) int {
 		return codeOK
 	case errors.As(err, &own):
 		return own.code
-	case is(err, jobs.ErrUnknownJob, jobs.ErrState, pgdev.ErrNoBinaries), wrongInput(err):
+	case is(err, jobs.ErrUnknownJob, jobs.ErrState, lockrepo.ErrNotFound, pgdev.ErrNoBinaries), wrongInput(err):
 		return codeUsage
-	case is(err, lockrepo.ErrNotFound, lockrepo.ErrHeld, lockrepo.ErrNotHeld, lockrepo.ErrEnded, fence.ErrStale, fence.ErrUnfenced,
+	case is(err, lockrepo.ErrHeld, lockrepo.ErrNotHeld, lockrepo.ErrEnded, fence.ErrStale, fence.ErrUnfenced,
 		fence.ErrOtherLock, fence.ErrOtherDatabase, jobs.ErrComplete, jobs.ErrRunning):
 		return codeConflict
 	}
@@ -107,15 +107,19 @@ func codeOfDatabase(err error) int {
 
 // sentence is what people read: one line, without the package's name and without a password.
 func sentence(err error) string {
-	var pg *pgconn.PgError
 	s := err.Error()
-	if errors.As(err, &pg) {
-		switch pg.Code {
-		case "42P01", "3F000":
-			s = pg.Message + "; if pawl's schema is meant, run: pawl migrate up"
-		case "42501":
-			s = pg.Message + "; use a role that may, the grants are printed by: pawl migrate sql"
-		}
+	switch pg := (*pgconn.PgError)(nil); {
+	case errors.Is(err, fence.ErrOtherDatabase):
+		s = "this database was restored from another server: if this copy may run what it owes, say so with: pawl adopt"
+	case errors.Is(err, lockrepo.ErrNotFound):
+		s += "; list them with: pawl lock ls"
+	case !errors.As(err, &pg):
+	case pg.Code == "42P01" || pg.Code == "3F000":
+		s = pg.Message + "; if pawl's schema is meant, run: pawl migrate up"
+	case pg.Code == "42501":
+		s = pg.Message + "; use a role that may, the grants are printed by: pawl migrate sql"
+	default:
+		s = strings.ReplaceAll(s, pg.Error(), pg.Message) // without the SQLSTATE
 	}
 	for _, room := range []string{"jobs: ", "lockrepo: ", "fence: ", "migrations: check: ", "migrations: ", "pgdev: ", "web: ", "settlement: "} {
 		s = strings.TrimPrefix(s, room)

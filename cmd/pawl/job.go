@@ -11,9 +11,9 @@ import (
 
 func (c *cli) job() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "job", Short: "Show what is owed and what ran, or make a job's period owed now", Args: noCommand, RunE: help,
+		Use: "job", Short: "Show what is owed and what ran, make a period owed now, or retire a job", Args: noCommand, RunE: help,
 	}
-	cmd.AddCommand(c.jobList(), c.jobTrigger(), c.jobHistory())
+	cmd.AddCommand(c.jobList(), c.jobTrigger(), c.jobHistory(), c.jobRetire())
 	return cmd
 }
 

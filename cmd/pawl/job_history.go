@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,9 +22,6 @@ func (c *cli) jobHistory() *cobra.Command {
 
 With --json it is the runs, or with --periods the periods. --state and --period choose among them.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkLimit(limit); err != nil {
-				return err
-			}
 			return c.withHistory(cmd.Context(), func(_ *database, h *jobs.History) error {
 				if err := knownJob(cmd.Context(), h, args[0]); err != nil {
 					return err
@@ -39,11 +38,7 @@ With --json it is the runs, or with --periods the periods. --state and --period 
 					return err
 				}
 				c.p.line("")
-				// Periods without runs are no emptiness.
-				if err := c.listRuns(cmd.Context(), h, runs); codeOf(err) != codeConflict {
-					return err
-				}
-				return nil
+				return c.listRuns(cmd.Context(), h, runs)
 			})
 		},
 	}
@@ -57,7 +52,7 @@ With --json it is the runs, or with --periods the periods. --state and --period 
 func (c *cli) listRuns(ctx context.Context, h *jobs.History, f jobs.RunFilter) error {
 	runs, err := h.Runs(ctx, f)
 	if err != nil {
-		return err
+		return stateWords(err, "; add --periods for a period's")
 	}
 	return list(c.p, runs, "no runs", []string{"PERIOD", "RUN", "STATE", "TOKEN", "HOLDER", "STARTED", "TOOK", "DONE", "ERROR"}, runCells)
 }
@@ -65,7 +60,7 @@ func (c *cli) listRuns(ctx context.Context, h *jobs.History, f jobs.RunFilter) e
 func (c *cli) listPeriods(ctx context.Context, h *jobs.History, f jobs.PeriodFilter) error {
 	periods, err := h.Periods(ctx, f)
 	if err != nil {
-		return err
+		return stateWords(err, "")
 	}
 	heads := []string{"PERIOD", "STATE", "REASON", "SCHEDULED", "RUNS", "COMPLETED", "TOKEN"}
 	return list(c.p, periods, "no periods", heads, func(p jobs.PeriodRecord) []string {
@@ -75,6 +70,16 @@ func (c *cli) listPeriods(ctx context.Context, h *jobs.History, f jobs.PeriodFil
 		}
 		return []string{p.Key, p.State, or(p.Reason), at(&p.ScheduledAt), thousands(int64(p.Attempts)), at(p.CompletedAt), token(seq)}
 	})
+}
+
+// stateWords says what a state may be.
+func stateWords(err error, more string) error {
+	var wrong *jobs.StateError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	last := len(wrong.States) - 1
+	return usage("--state is %q: a %s's is %s or %s%s", wrong.State, wrong.What, strings.Join(wrong.States[:last], ", "), wrong.States[last], more)
 }
 
 func runCells(r jobs.RunRecord) []string {

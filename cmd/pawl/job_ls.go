@@ -1,13 +1,20 @@
 package main
 
 import (
-	"cmp"
-	"context"
-
 	"github.com/spf13/cobra"
 
 	"pawl/jobs"
 )
+
+// listedJob is a job with what it owes.
+type listedJob struct {
+	jobs.JobRecord
+
+	Open    int64 `json:"open"`
+	Running int64 `json:"running"`
+	Held    int64 `json:"held"`
+	Dead    int64 `json:"dead"`
+}
 
 func (c *cli) jobList() *cobra.Command {
 	return &cobra.Command{
@@ -18,50 +25,28 @@ func (c *cli) jobList() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				owed, err := countPeriods(cmd.Context(), h)
+				owed, err := h.PeriodCounts(cmd.Context())
 				if err != nil {
 					return err
 				}
+				var rows []listedJob
+				for _, j := range all {
+					n := owed[j.Job]
+					rows = append(rows, listedJob{j, n["open"], n["running"], n["held"], n["dead"]})
+				}
 				heads := []string{"JOB", "SCHEDULE", "ZONE", "NEXT", "OPEN", "RUNNING", "HELD", "DEAD", "LOCK"}
-				return list(c.p, all, "no jobs are stored: a worker stores its own when it starts", heads, func(j jobs.JobRecord) []string {
-					next := at(j.NextAt)
-					if j.RetiredAt != nil {
-						next = "retired"
-					}
-					row := []string{j.Job, j.Schedule, or(j.Zone), next}
-					for _, state := range owedStates {
-						row = append(row, cmp.Or(owed[j.Job+"/"+state], "0"))
-					}
-					return append(row, j.Lock)
-				})
+				return list(c.p, rows, "no jobs are stored: a worker stores its own when it starts", heads, jobCells)
 			})
 		},
 	}
 }
 
-var owedStates = []string{"open", "running", "held", "dead"}
-
-// mostCounted is how many periods of a state are counted, over all jobs.
-const mostCounted = 1000
-
-// countPeriods counts by "job/state".
-func countPeriods(ctx context.Context, h *jobs.History) (map[string]string, error) {
-	counts := map[string]string{}
-	for _, state := range owedStates {
-		periods, err := h.Periods(ctx, jobs.PeriodFilter{State: state, Limit: mostCounted})
-		if err != nil {
-			return nil, err
-		}
-		n := map[string]int{}
-		for _, p := range periods {
-			n[p.Job]++
-		}
-		for job, count := range n {
-			counts[job+"/"+state] = thousands(int64(count))
-			if len(periods) == mostCounted {
-				counts[job+"/"+state] += "+"
-			}
-		}
+func jobCells(j listedJob) []string {
+	next := at(j.NextAt)
+	if j.RetiredAt != nil {
+		next = "retired"
 	}
-	return counts, nil
+	return []string{
+		j.Job, j.Schedule, or(j.Zone), next, thousands(j.Open), thousands(j.Running), thousands(j.Held), thousands(j.Dead), j.Lock,
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -8,20 +9,26 @@ import (
 	"pawl/jobs"
 )
 
+// mostListed is how many periods can be asked for.
+const mostListed = 1000
+
 func (c *cli) jobTrigger() *cobra.Command {
 	return &cobra.Command{
 		Use: "trigger JOB", Short: "Make a job's current period owed now, whatever its schedule says", Args: exactly("JOB"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withHistory(cmd.Context(), func(db *database, h *jobs.History) error {
 				key, err := jobs.Trigger(cmd.Context(), db.pool, args[0], actor())
-				if err != nil {
+				switch {
+				case errors.Is(err, jobs.ErrComplete):
+					return conflict("%s %s is complete, and a complete period can't run again: reruns come with a later version", args[0], key)
+				case err != nil:
 					return err
 				}
 				if !c.p.json {
 					c.p.line("%s %s is owed now", clean(args[0]), clean(key))
 					return nil
 				}
-				periods, err := h.Periods(cmd.Context(), jobs.PeriodFilter{Job: args[0], Limit: mostCounted})
+				periods, err := h.Periods(cmd.Context(), jobs.PeriodFilter{Job: args[0], Limit: mostListed})
 				if err != nil {
 					return err
 				}
@@ -30,7 +37,7 @@ func (c *cli) jobTrigger() *cobra.Command {
 						return c.p.value(p)
 					}
 				}
-				return fmt.Errorf("%s %s is owed now, but is not among the last %d periods", args[0], key, mostCounted)
+				return fmt.Errorf("%s %s is owed now, but is not among the last %d periods", args[0], key, mostListed)
 			})
 		},
 	}

@@ -12,9 +12,6 @@ func (c *cli) lockHistory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "history NAME", Short: "List the ended leases of a lock, the newest first", Args: exactly("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkLimit(limit); err != nil {
-				return err
-			}
 			return c.withLocks(cmd.Context(), func(repo *lockrepo.Repo) error {
 				ctx := cmd.Context()
 				tenures, err := repo.History(ctx, args[0], limit, int64(before))

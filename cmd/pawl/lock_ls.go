@@ -33,7 +33,7 @@ func (c *cli) lockList() *cobra.Command {
 func checkLockFilter(f lockrepo.Filter) error {
 	switch f.State {
 	case "", lockrepo.Held, lockrepo.Stale, lockrepo.Free:
-		return checkLimit(f.Limit)
+		return nil
 	}
 	return usage("--state is %q: use held, stale or free", f.State)
 }

@@ -29,12 +29,11 @@ terminates them. Who did it, and why, goes into the audit.`,
 		Example: `  pawl lock show job:settlement
   pawl lock release job:settlement --token 1795969942·676573 --reason "worker hangs, restarted by hand"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case seq == 0:
+			if seq == 0 {
 				return usage("--token is missing: give the token of the lease that you mean; see: pawl lock show %s", args[0])
-			case utf8.RuneCountInString(strings.TrimSpace(f.Reason)) < minReason:
-				return usage("--reason has %d characters: write at least %d, for those who read the audit",
-					utf8.RuneCountInString(strings.TrimSpace(f.Reason)), minReason)
+			}
+			if err := checkReason(f.Reason); err != nil {
+				return err
 			}
 			return c.withLocks(cmd.Context(), func(repo *lockrepo.Repo) error {
 				t, err := repo.Force(cmd.Context(), args[0], int64(seq), f)
@@ -46,9 +45,24 @@ terminates them. Who did it, and why, goes into the audit.`,
 		},
 	}
 	cmd.Flags().Var(&seq, "token", "the token of the lease that is meant")
-	cmd.Flags().StringVar(&f.Reason, "reason", "", "why, in at least 10 characters")
+	reasonFlag(cmd, &f.Reason)
 	cmd.Flags().BoolVar(&f.Kill, "kill", false, "also terminate the holder's open transactions")
 	return cmd
+}
+
+func reasonFlag(cmd *cobra.Command, reason *string) {
+	cmd.Flags().StringVar(reason, "reason", "", "why, in at least 10 characters")
+}
+
+func checkReason(reason string) error {
+	n := utf8.RuneCountInString(strings.TrimSpace(reason))
+	switch {
+	case n == 0:
+		return usage("--reason is missing: write at least %d characters, for those who read the audit", minReason)
+	case n < minReason:
+		return usage("--reason has %s: write at least %d, for those who read the audit", plural(int64(n), "character", "characters"), minReason)
+	}
+	return nil
 }
 
 func (c *cli) sayReleased(t lockrepo.Tenure, kill bool) error {

@@ -1,10 +1,10 @@
 // Pawl runs scheduled jobs on Postgres so that every period is settled once, whatever dies.
 //
 // It promises:
-//   - Exit codes: 0 ok, 1 failed, 2 wrong use or input, 3 not held, refused, conflict or empty, 4 database or server
-//     unreachable.
+//   - Exit codes: 0 ok, 1 failed, 2 wrong use or input, 3 not held, refused or conflict, 4 database or server unreachable.
 //   - A flag beats its variable, and a variable beats the default.
-//   - With --json there is exactly one JSON value on standard output; all else goes to standard error.
+//   - With --json there is exactly one JSON value on standard output, and none on an error; all else goes to standard
+//     error.
 //   - What goes wrong is one sentence that names the fix, and no password is in it.
 //   - The first signal ends the command in good order, a second one at once.
 package main

@@ -35,6 +35,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("URL", pgtest.URL(tb))
 			env.Setenv("EMPTY", pgtest.Empty(tb))
 			env.Setenv("OLD", oldServer(tb))
+			env.Setenv("PLAIN", noTLS(tb))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

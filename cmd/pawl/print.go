@@ -140,8 +140,7 @@ func (p *printer) fields(pairs [][2]string) {
 	}
 }
 
-// list prints rows, or says in words that there are none; then the exit code is that of emptiness. With JSON it
-// prints them as one array.
+// list prints rows, or says in words that there are none. With JSON it prints them as one array.
 func list[T any](p *printer, rows []T, none string, heads []string, cells func(T) []string) error {
 	if p.json {
 		if rows == nil {
@@ -159,7 +158,6 @@ func list[T any](p *printer, rows []T, none string, heads []string, cells func(T
 	}
 	if len(rows) == 0 {
 		p.note("%s", none)
-		return said(codeConflict)
 	}
 	return nil
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
 	"pawl/fence"
@@ -47,10 +49,13 @@ TABLE it lists what is protected.`,
 				return err
 			}
 			defer db.pool.Close()
-			switch {
-			case table == "":
+			if table == "" {
 				return c.listProtected(cmd.Context(), db)
-			case remove:
+			}
+			if err := knownTable(cmd.Context(), db, table); err != nil {
+				return err
+			}
+			if remove {
 				return c.unprotect(cmd.Context(), db, table)
 			}
 			if err := fence.Protect(cmd.Context(), db.pool, table, lock, fence.Mode(mode)); err != nil {
@@ -92,14 +97,37 @@ func (c *cli) sayProtected(x protection) error {
 	return nil
 }
 
+const knownTableSQL = `select to_regclass($1) is not null`
+
+// knownTable refuses a table that isn't there.
+func knownTable(ctx context.Context, db *database, table string) error {
+	var known bool
+	err := db.pool.QueryRow(ctx, knownTableSQL, table).Scan(&known)
+	var pg *pgconn.PgError
+	switch {
+	case errors.As(err, &pg) && pg.Code == "42601", errors.As(err, &pg) && pg.Code == "42602":
+		return usage("%q is no table's name: write it as SQL reads it, as in shop.settlement", table)
+	case err == nil && !known:
+		return usage(`there is no table %q; write its schema too, and list them with: psql -c '\dt *.*'`, table)
+	}
+	return err
+}
+
+const unprotectedSQL = `
+select exists (select from pg_trigger where tgrelid = to_regclass($1) and tgname = 'pawl_protect' and not tgisinternal)`
+
 func (c *cli) unprotect(ctx context.Context, db *database, table string) error {
-	if err := fence.Unprotect(ctx, db.pool, table); err != nil {
+	var was bool
+	if err := db.pool.QueryRow(ctx, unprotectedSQL, table).Scan(&was); err != nil {
+		return err
+	}
+	if err := fence.Unprotect(ctx, db.pool, table); err != nil { // also where it was not: a partition may be
 		return err
 	}
 	if c.p.json {
-		return c.p.value(map[string]string{"table": table, "mode": "none"})
+		return c.p.value(map[string]any{"table": table, "mode": "none", "removed": was})
 	}
-	c.p.line("%s is not protected", clean(table))
+	c.p.line("%s %s", clean(table), map[bool]string{true: "is no longer protected", false: "was not protected"}[was])
 	return nil
 }
 

@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 
 	"pawl/examples/settlement"
@@ -37,8 +41,12 @@ func compiledIn() map[string]func(*settlement.Settlement) jobs.Job {
 func (c *cli) serve() *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
-		Use: "serve --job NAME", Short: "Plan and run jobs, and serve the page", Args: exactly(),
-		Long: `Plan and run jobs, and serve the page. Any number of replicas may share a database; there is no leader.
+		Use: "serve", Short: "Serve the page, plan and sweep", Args: exactly(),
+		Long: `Serve the page. Beside it plan what all stored jobs owe, and take over from workers that died.
+
+It runs no jobs. Yours run in a binary of your own, which embeds pawl: see "A worker" in the README. Any
+number of both may share a database; there is no leader. --job settlement also runs the example that is
+compiled in, for a look around, as compose.yaml does.
 
 The schema must be there: pawl migrate up. On the first SIGTERM or ^C it takes no new work, lets runs
 finish within --grace, cancels the rest, which costs them no attempt, and ends; a second signal ends
@@ -55,13 +63,14 @@ it at once. The page has no sign-in and listens on loopback unless --insecure-no
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringSliceVar(&f.jobs, "job", nil, "a job that is compiled in: settlement")
+	fs.StringSliceVar(&f.jobs, "job", nil, "an example that is compiled in, to run it too: settlement")
 	fs.StringVar(&f.directURL, "direct-url", "", "the same database past a pooler, for LISTEN (default: --database-url, and polling if that is pooled)")
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:8399", "where the page listens; empty: nowhere")
 	fs.StringVar(&f.healthListen, "health-listen", "", "where only /healthz, /readyz and /metrics listen")
 	fs.StringVar(&f.basePath, "base-path", "/", "the path that everything is below")
 	fs.BoolVar(&f.insecure, "insecure-no-auth", false, "let the page listen beyond loopback, readable for everybody who reaches it")
-	fs.IntVar(&f.concurrency, "concurrency", 10, "runs at a time, 1 to 1000")
+	f.concurrency = 10
+	fs.Var(&between{&f.concurrency, 1, 1000}, "concurrency", "runs at a time, 1 to 1000")
 	fs.DurationVar(&f.grace, "grace", 30*time.Second, "how long runs may take to finish at shutdown")
 	fs.DurationVar(&f.ttl, "ttl", 30*time.Second, "the jobs' lease, 1s to 24h")
 	fs.StringVar(&f.holder, "holder", "", "this process's name, unique among live ones (default host/pid/random)")
@@ -74,25 +83,27 @@ it at once. The page has no sign-in and listens on loopback unless --insecure-no
 	return cmd
 }
 
+// plainPath is what a path reads the same with and without escapes.
+var plainPath = regexp.MustCompile(`^[A-Za-z0-9._~/-]+$`)
+
 // check refuses what can be refused without a database.
 func (f *serveFlags) check() error {
 	known := compiledIn()
 	names := strings.Join(slices.Sorted(maps.Keys(known)), ", ")
-	if len(f.jobs) == 0 {
-		return usage("--job is missing: name a job that is compiled in: %s", names)
-	}
 	for _, name := range f.jobs {
 		if known[name] == nil {
-			return usage("there is no job %q: this binary has %s", name, names)
+			return usage("there is no job %q: this binary has the example %s, and jobs of yours run in a binary of your own", name, names)
 		}
 	}
 	switch {
 	case f.ttl < time.Second || f.ttl > 24*time.Hour:
 		return usage("--ttl is %s: use 1s to 24h", f.ttl)
-	case f.concurrency < 1 || f.concurrency > 1000:
-		return usage("--concurrency is %d: use 1 to 1000", f.concurrency)
 	case f.grace <= 0:
 		return usage("--grace is %s: use a positive duration, such as 30s", f.grace)
+	case !strings.HasPrefix(f.basePath, "/"):
+		return usage("--base-path is %q: begin it with /, as in /pawl", f.basePath)
+	case f.basePath != "/" && path.Clean(f.basePath) != strings.TrimSuffix(f.basePath, "/") || !plainPath.MatchString(f.basePath):
+		return usage("--base-path is %q: use a plain path, as in /pawl", f.basePath)
 	case f.listen == "":
 		return nil
 	}
@@ -141,12 +152,17 @@ func (c *cli) serveWith(ctx context.Context, f serveFlags, log *slog.Logger) err
 	case db.pooled:
 		log.WarnContext(ctx, "the database is behind a pooler: polling, since LISTEN doesn't get through one in transaction mode; --direct-url shows a way past it")
 	}
+	if len(f.jobs) == 0 {
+		log.InfoContext(ctx, "no jobs: this process serves the page, plans and sweeps; jobs run in binaries of your own")
+	}
 	s, err := newService(ctx, db, direct, f, log)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	return s.run(ctx)
+	err = s.run(ctx)
+	s.close()
+	log.InfoContext(ctx, "stopped")
+	return err
 }
 
 const exampleSQL = `
@@ -167,7 +183,15 @@ func prepareExample(ctx context.Context, db *database, example *settlement.Settl
 	case there:
 		return usage("the settlement's own tables are in the schema pawl_demo, which this account may not use: grant it usage on the schema and all on its tables")
 	}
-	if err := example.Create(ctx, db.pool); err != nil {
+	err := example.Create(ctx, db.pool)
+	var pg *pgconn.PgError
+	switch {
+	case errors.As(err, &pg) && pg.Code == "42501":
+		user := db.pool.Config().ConnConfig.User
+		return usage("the example keeps its tables in the schema pawl_demo, which %s may not make, and no role of pawl's may: have the "+
+			"database's owner run: create schema pawl_demo authorization %s; comment on schema pawl_demo is '%s'",
+			user, pgx.Identifier{user}.Sanitize(), settlement.Mark)
+	case err != nil:
 		return fmt.Errorf("the settlement's own tables can't be made: %w", err)
 	}
 	return nil

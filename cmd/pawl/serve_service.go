@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"syscall"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -45,8 +46,10 @@ func newService(ctx context.Context, db, direct *database, f serveFlags, log *sl
 		return s, err
 	}
 	example := settlement.New(settlement.Config{})
-	if err := prepareExample(ctx, db, example); err != nil {
-		return s, err
+	if len(f.jobs) > 0 {
+		if err := prepareExample(ctx, db, example); err != nil {
+			return s, err
+		}
 	}
 	cfg := jobs.Config{
 		Pool: db.pool, Holder: f.holder, Concurrency: f.concurrency, Grace: f.grace, Logger: log, Registerer: registry,
@@ -64,23 +67,32 @@ func newService(ctx context.Context, db, direct *database, f serveFlags, log *sl
 // listen opens the addresses before any work begins: a port that is taken is found at once.
 func (s *service) listen(ctx context.Context, f serveFlags) error {
 	if f.listen != "" {
-		if err := s.add(ctx, f.listen, s.page.serve); err != nil {
+		if err := s.add(ctx, "--listen", f.listen, s.page.serve); err != nil {
 			return err
 		}
 	}
 	if f.healthListen == "" {
 		return nil
 	}
-	return s.add(ctx, f.healthListen, s.page.serveHealth)
+	return s.add(ctx, "--health-listen", f.healthListen, s.page.serveHealth)
 }
 
-func (s *service) add(ctx context.Context, addr string, serve func(context.Context, net.Listener) error) error {
+func (s *service) add(ctx context.Context, flag, addr string, serve func(context.Context, net.Listener) error) error {
 	ln, err := web.Listen(ctx, addr)
 	if err != nil {
-		return &coded{codeUsage, err}
+		return cantListen(flag, addr, err)
 	}
 	s.pages = append(s.pages, func(ctx context.Context) error { return serve(ctx, ln) })
 	return nil
+}
+
+// cantListen says what to do about an address that can't be had.
+func cantListen(flag, addr string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		without := map[string]string{"--listen": `, or --listen "" for no page`}[flag]
+		return usage("%s is %q: another process listens there; name another address with %s ADDRESS%s", flag, addr, flag, without)
+	}
+	return usage("%s is %q: %s; use an address of this machine, such as 127.0.0.1:8399", flag, addr, last(err))
 }
 
 // run serves and works until ctx ends and the runs are drained. The page stays up meanwhile: it says "draining".

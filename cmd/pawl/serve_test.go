@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
+	"crypto/rand"
 	"encoding/json"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"pawl/internal/pgtest"
+	"pawl/migrations"
 )
 
 // serving starts a worker whose settlement is under way and can't go on, and returns the addresses of its page and
@@ -102,8 +107,8 @@ func TestServeDrainsOnTheFirstSignal(t *testing.T) {
 	p.signal(t, syscall.SIGTERM)
 	draining(t, health)
 	release()
-	if state := p.ends(t, 20*time.Second); !state.Success() {
-		_, said := p.said()
+	state := p.ends(t, 20*time.Second)
+	if _, said := p.said(); !state.Success() || !strings.HasSuffix(said, `"msg":"stopped"}`+"\n") {
 		t.Errorf("%v: %s", state, said)
 	}
 	if state := one[string](t, db, `select string_agg(state, ',') from pawl.runs`); state != "complete" {
@@ -113,13 +118,110 @@ func TestServeDrainsOnTheFirstSignal(t *testing.T) {
 
 func TestServeEndsAtOnceOnTheSecondSignal(t *testing.T) {
 	t.Parallel()
-	p, _, _, health, _ := serving(t)
-	p.signal(t, syscall.SIGTERM)
-	draining(t, health)
-	p.signal(t, syscall.SIGTERM)
-	state := p.ends(t, 3*time.Second)
-	if status, ok := state.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != syscall.SIGTERM {
-		t.Errorf("it ended with %v, not by the signal", state)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			p, _, _, health, _ := serving(t)
+			p.signal(t, sig)
+			draining(t, health)
+			p.signal(t, sig)
+			state := p.ends(t, 3*time.Second)
+			if status, ok := state.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != sig {
+				t.Errorf("it ended with %v, not by the signal", state)
+			}
+		})
+	}
+}
+
+// Without --job it runs nothing, and does for the others what needs no function: here it ends a run whose worker died.
+func TestServeWithoutAJobPlansAndSweeps(t *testing.T) {
+	t.Parallel()
+	db := pgtest.URL(t)
+	const dead = `
+insert into pawl.schedules (job, app, definition, lock, watermark, next_at)
+values ('report', 'default', '{"schedule": "@every 1s", "runs": 6}', 'job:report', now(), now());
+insert into pawl.periods (job, key, lock, state, start_at, end_at, scheduled_at, attempts, token, run)
+values ('report', 'k', 'job:report', 'running', now(), now(), now() - interval '1 h', 1, 7, '00000000-0000-4000-8000-000000000001');
+insert into pawl.runs (id, job, key, revision, attempt, lock, token, state) values ('00000000-0000-4000-8000-000000000001', 'report', 'k', 1, 1, 'job:report', 7, 'running');
+insert into pawl.lanes (lock) values ('job:report');
+insert into pawl.locks (name, token, incarnation, grant_id, ttl, acquired_at, renewed_at, expires_at)
+values ('job:report', 7, 1, '00000000-0000-4000-8000-000000000001', '1 s', now(), now(), now())`
+	if _, err := pgtest.Open(t, db).Exec(t.Context(), dead); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, []string{"DATABASE_URL=" + db}, "serve", "--listen", "127.0.0.1:0", "--log-format", "json")
+	p.hears(t, 20*time.Second, "no jobs: this process serves the page, plans and sweeps")
+	p.hears(t, 20*time.Second, "runner started")
+	pgtest.Eventually(t, 20*time.Second, "the dead run is ended and ticks are planned", func() bool {
+		return one[bool](t, db, `select (select state from pawl.runs) = 'lost' and (select count(*) from pawl.periods) > 2`)
+	})
+	if !one[bool](t, db, `select (select count(*) from pawl.runs) = 1 and to_regnamespace('pawl_demo') is null`) {
+		t.Error("it has run something, or made the example's schema")
+	}
+	page := addresses(p)[0]
+	if status, body, err := fetch(t.Context(), page+"/readyz"); err != nil || status != http.StatusOK {
+		t.Errorf("ready: %d %q %v", status, body, err)
+	}
+	p.signal(t, syscall.SIGINT)
+	if state := p.ends(t, 20*time.Second); !state.Success() {
+		t.Errorf("%v", state)
+	}
+}
+
+// A login with no more than pawl_worker runs jobs; what the example needs beside that is said, and works as it is said.
+func TestTheExampleSaysWhichSchemaAWorkerNeeds(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Empty(t)
+	owner := pgtest.Open(t, db)
+	var ddl strings.Builder
+	if err := migrations.SQL(&ddl); err != nil {
+		t.Fatal(err)
+	}
+	name := "clerk-" + rand.Text()[:8]
+	quoted := pgx.Identifier{name}.Sanitize()
+	for _, sql := range []string{ddl.String(), "create role " + quoted + " login in role pawl_worker"} {
+		if _, err := owner.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if _, err := owner.Exec(context.WithoutCancel(t.Context()), "drop owned by "+quoted+"; drop role "+quoted); err != nil {
+			t.Error(err)
+		}
+	})
+	worker := withQuery(t, db, func(q url.Values) { q.Set("user", name) })
+	if code, out, said := runPawl(t, "doctor", "--database-url", worker); code != codeOK || !strings.Contains(out, name+" may run jobs") {
+		t.Errorf("doctor: exit code %d, %s%s", code, out, said)
+	}
+	code, _, said := runPawl(t, "serve", "--job", "settlement", "--listen", "", "--database-url", worker)
+	_, fix, found := strings.Cut(said, "have the database's owner run: ")
+	if code != codeUsage || !found || !strings.Contains(said, "in the schema pawl_demo, which") || strings.Contains(said, "migrate sql") {
+		t.Fatalf("exit code %d, %s", code, said)
+	}
+	if _, err := owner.Exec(t.Context(), fix); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, []string{"DATABASE_URL=" + worker}, "serve", "--job", "settlement", "--listen", "", "--log-format", "json")
+	p.hears(t, 20*time.Second, "runner started")
+	p.signal(t, syscall.SIGINT)
+	if state := p.ends(t, 20*time.Second); !state.Success() {
+		t.Errorf("%v", state)
+	}
+}
+
+func TestAnAddressInUseIsOneSentenceWithTheFix(t *testing.T) {
+	t.Parallel()
+	taken := answering(t, func(conn net.Conn) { _ = conn.Close() })
+	db := pgtest.URL(t)
+	for flag, fix := range map[string]string{
+		"--listen": `name another address with --listen ADDRESS, or --listen "" for no page`, "--health-listen": "name another address with --health-listen ADDRESS",
+	} {
+		args := []string{"serve", "--listen", "", "--database-url", db, flag, taken}
+		code, out, said := runPawl(t, append(args, "--log-level", "error")...)
+		want := "pawl: " + flag + ` is "` + taken + `": another process listens there; ` + fix + "\n"
+		if code != codeUsage || out != "" || said != want {
+			t.Errorf("exit code %d, %q, want %q", code, said, want)
+		}
 	}
 }
 

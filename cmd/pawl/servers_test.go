@@ -1,7 +1,10 @@
 package main
 
 import (
+	"crypto/tls"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -17,21 +20,7 @@ import (
 // oldServer answers as a PostgreSQL 13 would, and returns its URL. There is none to be had.
 func oldServer(t testing.TB) string {
 	t.Helper()
-	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ln.Close() })
-	go func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go greetAsOld(conn)
-		}
-	}()
-	return "postgres://somebody:hunter2@" + ln.Addr().String() + "/shop?sslmode=disable"
+	return "postgres://somebody:hunter2@" + answering(t, greetAsOld) + "/shop?sslmode=disable"
 }
 
 func greetAsOld(conn net.Conn) {
@@ -93,7 +82,7 @@ func TestPoolerWorksAndOneLineSaysThatItPolls(t *testing.T) {
 		t.Errorf("doctor: exit code %d, %q, %q", code, out, said)
 	}
 	for range 20 {
-		if code, _, said := runPawl(t, "lock", "ls", "--database-url", through); code != codeConflict || said != "no locks\n" {
+		if code, _, said := runPawl(t, "lock", "ls", "--database-url", through); code != codeOK || said != "no locks\n" {
 			t.Fatalf("lock ls: exit code %d, %q", code, said)
 		}
 	}
@@ -118,4 +107,83 @@ func runPawl(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	var out, err strings.Builder
 	code = run(t.Context(), args, func(string) string { return "" }, strings.NewReader(""), &out, &err)
 	return code, out.String(), err.String()
+}
+
+// noTLS is the URL of a server without TLS that demands it.
+func noTLS(t testing.TB) string {
+	t.Helper()
+	return "postgres://somebody:hunter2@" + answering(t, func(conn net.Conn) {
+		defer func() { _ = conn.Close() }()
+		b := pgproto3.NewBackend(conn, conn)
+		if _, err := b.ReceiveStartupMessage(); err == nil { // an SSLRequest
+			_, _ = conn.Write([]byte("N"))
+		}
+	}) + "/shop?sslmode=verify-full"
+}
+
+// refusing is the URL of a server that ends every start with an error.
+func refusing(t testing.TB, code, message string) string {
+	t.Helper()
+	return "postgres://somebody:hunter2@" + answering(t, func(conn net.Conn) {
+		defer func() { _ = conn.Close() }()
+		b := pgproto3.NewBackend(conn, conn)
+		if _, err := b.ReceiveStartupMessage(); err == nil {
+			b.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: code, Message: message})
+			_ = b.Flush()
+		}
+	}) + "/shop?sslmode=disable"
+}
+
+// answering serves connections until the test ends, and returns its address.
+func answering(t testing.TB, serve func(net.Conn)) string {
+	t.Helper()
+	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go serve(conn)
+		}
+	}()
+	return ln.Addr().String()
+}
+
+// The parameter is named and the fix is to remove it, whoever refuses it.
+func TestARefusedParameterIsToBeRemoved(t *testing.T) {
+	t.Parallel()
+	for _, said := range [][2]string{
+		{"08P01", "unsupported startup parameter: tcp_user_timeout"},
+		{"08P01", "unsupported startup parameter in options: tcp_user_timeout"},
+		{"42704", `unrecognized configuration parameter "tcp_user_timeout"`},
+	} {
+		code, out, got := runPawl(t, "lock", "ls", "--database-url", refusing(t, said[0], said[1]))
+		if code != codeUsage || out != "" || strings.Count(got, "\n") != 1 || !strings.HasSuffix(got, "remove tcp_user_timeout from the URL\n") {
+			t.Errorf("%s: exit code %d, %q", said[1], code, got)
+		}
+	}
+}
+
+func TestACertificateThatNobodyVouchesForIsSaidToBe(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
+	addr := answering(t, func(conn net.Conn) {
+		defer func() { _ = conn.Close() }()
+		if _, err := pgproto3.NewBackend(conn, conn).ReceiveStartupMessage(); err != nil {
+			return
+		}
+		if _, err := conn.Write([]byte("S")); err == nil {
+			_ = tls.Server(conn, &tls.Config{Certificates: web.TLS.Certificates}).HandshakeContext(t.Context()) // it is refused
+		}
+	})
+	code, _, said := runPawl(t, "lock", "ls", "--database-url", "postgres://u@"+addr+"/shop?sslmode=verify-full")
+	if code != codeUsage || strings.Count(said, "\n") != 1 || !strings.Contains(said, "isn't trusted") || !strings.Contains(said, "sslrootcert=FILE") {
+		t.Errorf("exit code %d, %q", code, said)
+	}
 }
