@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -110,6 +111,11 @@ func (r *Runner) refusedEnd(ctx context.Context, run *Run, outcome string) {
 	run.refused(ctx, &fence.StaleError{Token: run.token, Code: fence.CodeNotHeld}, "end "+outcome)
 }
 
+// storable replaces what Postgres takes in no text: bytes that aren't UTF-8, also half a character at a cut, and NUL.
+func storable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+}
+
 func message(err error) string {
 	if err == nil {
 		return ""
@@ -119,7 +125,7 @@ func message(err error) string {
 	if errors.As(err, &p) {
 		s += "\n" + string(p.Stack)
 	}
-	return s[:min(len(s), 4000)]
+	return storable(s[:min(len(s), 4000)])
 }
 
 // The lane was written by the start, whatever it found: FOR UPDATE on it waits for the end of a transaction whose

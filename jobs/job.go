@@ -63,8 +63,8 @@ func (j Job) withDefaults() (Job, schedule.Schedule, error) {
 		return j, schedule.Schedule{}, bad("MaxRetries", j.MaxRetries, "use 0 to 1000 (0 means 5), or NoRetries")
 	case j.RetryDelay < 0 || j.RetryMaxDelay < j.RetryDelay:
 		return j, schedule.Schedule{}, bad("RetryMaxDelay", j.RetryMaxDelay, "use at least RetryDelay, which is positive")
-	case len(j.Lock) > 255:
-		return j, schedule.Schedule{}, bad("Lock", j.Lock, "use at most 255 bytes")
+	case len(j.Lock) > 255 || storable(j.Lock) != j.Lock:
+		return j, schedule.Schedule{}, bad("Lock", j.Lock, "use at most 255 bytes of UTF-8 without NUL")
 	}
 	s, err := j.definition("").parse()
 	return j, s, err

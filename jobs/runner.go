@@ -84,8 +84,10 @@ func New(cfg Config) (*Runner, error) {
 		return nil, &ConfigError{Field: "Concurrency", Value: cfg.Concurrency, Fix: "use 1 to 1000"}
 	case cfg.Grace < 0:
 		return nil, &ConfigError{Field: "Grace", Value: cfg.Grace, Fix: "use a positive duration"}
-	case len(cfg.Holder) > 100:
-		return nil, &ConfigError{Field: "Holder", Value: cfg.Holder, Fix: "use at most 100 bytes"}
+	case len(cfg.Holder) > 100 || storable(cfg.Holder) != cfg.Holder:
+		return nil, &ConfigError{Field: "Holder", Value: cfg.Holder, Fix: "use at most 100 bytes of UTF-8 without NUL"}
+	case storable(cfg.App) != cfg.App:
+		return nil, &ConfigError{Field: "App", Value: cfg.App, Fix: "use UTF-8 without NUL"}
 	}
 	return &Runner{
 		cfg: cfg, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{}, clock: time.Now,
