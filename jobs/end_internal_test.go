@@ -1,9 +1,14 @@
 package jobs
 
 import (
+	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"pawl/internal/pgtest"
 )
 
 // keep makes a started run one whose function could be called.
@@ -30,5 +35,37 @@ func TestAnErrorOfAnyBytesEndsItsRun(t *testing.T) {
 				t.Error("the run isn't ended with its error")
 			}
 		})
+	}
+}
+
+// bare has an Error that needs a receiver: a nil *bare in an error is the classic mistake.
+type bare struct{ text string }
+
+func (b *bare) Error() string { return b.text }
+
+func TestAnErrorThatCannotBeReadIsAFailure(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1")
+	run := r.keep(t, r.mustStart(t, pool))
+	run.job.Func = func(context.Context, *Run) error { var b *bare; return b }
+	outcome, err := r.call(t.Context(), run)
+	r.finish(t.Context(), run, outcome, err)
+	if n := exec(t, pool, `select count(*) from pawl.runs where state = 'failed' and error like '%nil pointer%'`); n != 1 {
+		t.Error("the run isn't ended with what its error did")
+	}
+}
+
+func TestAFunctionThatEndsItsGoroutineFails(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1")
+	run := r.keep(t, r.mustStart(t, pool))
+	run.job.Func = func(context.Context, *Run) error { runtime.Goexit(); return nil }
+	back := make(chan string, 1)
+	go func() { outcome, _ := r.call(context.WithoutCancel(t.Context()), run); back <- outcome }()
+	pgtest.Eventually(t, 3*time.Second, "the call returns, or its slot is lost", func() bool { return len(back) == 1 })
+	if outcome := <-back; outcome != stateFailed {
+		t.Errorf("outcome %q, want a failure", outcome)
 	}
 }

@@ -108,7 +108,7 @@ func (r *Runner) context(ctx context.Context, run *Run) (context.Context, func()
 // returned by then loses its token; its slot is free when it returns at last.
 func (r *Runner) call(ctx context.Context, run *Run) (outcome string, err error) {
 	done := make(chan error, 1)
-	go func() { done <- protect(ctx, run) }()
+	go protect(ctx, run, done)
 	select {
 	case err = <-done:
 		return outcomeOf(ctx, err), err
@@ -167,14 +167,23 @@ func (r *Runner) abandon(ctx context.Context, run *Run, done <-chan error, cause
 	run.ended.Store(true)
 }
 
-// protect calls the function and turns a panic into an error.
-func protect(ctx context.Context, run *Run) (err error) {
+var errExited = errors.New("jobs: function ended its goroutine instead of returning")
+
+// protect calls the function. A panic is an error, so is the end of its goroutine (runtime.Goexit, as by a test's
+// FailNow), and so is an error that panics when it is read, such as a nil pointer: better here than where the run ends.
+func protect(ctx context.Context, run *Run, done chan<- error) {
+	err := errExited
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: debug.Stack()}
 		}
+		done <- err
 	}()
-	return run.job.Func(ctx, run)
+	returned := run.job.Func(ctx, run)
+	if returned != nil {
+		_ = returned.Error()
+	}
+	err = returned
 }
 
 func outcomeOf(ctx context.Context, err error) string {
