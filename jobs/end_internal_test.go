@@ -69,3 +69,24 @@ func TestAFunctionThatEndsItsGoroutineFails(t *testing.T) {
 		t.Errorf("outcome %q, want a failure", outcome)
 	}
 }
+
+// Progress is advice: it may neither wait for an end that holds a run's row nor lock rows in an order of its own.
+func TestProgressWaitsForNoEnd(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1")
+	run := r.mustStart(t, pool)
+	end, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Rollback(context.Background())
+	exec(t, end, `select 1 from pawl.runs where id = $1 for update`, run.ID)
+	r.live.add(run)
+	run.Progress(1, 2)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if err := r.flush(ctx); err != nil {
+		t.Errorf("flush = %v: it waits for the row of a run that ends", err)
+	}
+}
