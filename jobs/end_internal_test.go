@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"pawl/internal/pgtest"
 )
 
@@ -88,5 +90,42 @@ func TestProgressWaitsForNoEnd(t *testing.T) {
 	defer cancel()
 	if err := r.flush(ctx); err != nil {
 		t.Errorf("flush = %v: it waits for the row of a run that ends", err)
+	}
+}
+
+// A function that hangs inside Complete must not keep its run from being ended.
+func TestARunIsEndedThoughItsFunctionHangsInComplete(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1")
+	run := r.keep(t, r.mustStart(t, pool))
+	inside, release, back := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		back <- run.Complete(context.Background(), func(pgx.Tx) error { close(inside); <-release; return nil })
+	}()
+	<-inside
+	ended := make(chan struct{})
+	go func() {
+		run.kept.Revoke(ErrTimeout)
+		r.finish(context.Background(), run, stateTimedOut, ErrTimeout)
+		close(ended)
+	}()
+	timedOut := false
+	defer func() {
+		if !timedOut {
+			close(release)
+		}
+	}()
+	pgtest.Eventually(t, 3*time.Second, "the run is timed out", func() bool {
+		return exec(t, pool, `select count(*) from pawl.runs where state = 'timed_out'`) == 1
+	})
+	timedOut = true
+	<-ended
+	close(release)
+	if err := <-back; err == nil {
+		t.Error("Complete has succeeded after its run had ended")
+	}
+	if n := exec(t, pool, `select count(*) from pawl.periods where state = 'open'`); n != 1 {
+		t.Error("the period isn't owed again")
 	}
 }

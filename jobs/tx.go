@@ -144,15 +144,25 @@ func (r *Run) askCheckpoint(ctx context.Context, operation uuid.UUID, unknown er
 
 // Complete runs fn in a guarded transaction and commits what it wrote together with the completion of the period
 // and the release of the lease. fn may be nil. After it the run has ended: nothing else may be written.
+//
+// The run's end is taken only after fn: a function that hangs in fn can't keep its run from being ended.
 func (r *Run) Complete(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	r.ending.Lock()
-	defer r.ending.Unlock()
 	if err := r.alive(); err != nil {
 		r.refused(ctx, err, "complete")
 		return err
 	}
-	g := &guarded{run: r}
+	g, ending := &guarded{run: r}, false
+	defer func() {
+		if ending {
+			r.ending.Unlock()
+		}
+	}()
 	err := g.work(ctx, fn, func(ctx context.Context, tx pgx.Tx) error {
+		r.ending.Lock()
+		ending = true
+		if err := r.alive(); err != nil {
+			return err
+		}
 		r.kept.Completing()
 		b := endBatch([]endRequest{{run: r, outcome: stateComplete}}, true, func(uuid.UUID, bool) {})
 		return tx.SendBatch(ctx, b).Close()
@@ -161,7 +171,9 @@ func (r *Run) Complete(ctx context.Context, fn func(tx pgx.Tx) error) error {
 		err = r.askComplete(ctx, err)
 	}
 	if err != nil {
-		r.kept.Resume()
+		if ending && !r.ended.Load() {
+			r.kept.Resume()
+		}
 		r.refused(ctx, err, "complete")
 		return err
 	}
