@@ -12,6 +12,10 @@ const laneSQL = `select pawl.lane($1::text[])`
 // Leave: last, as a statement of its own, with a snapshot taken after the lanes were granted.
 const advanceSQL = `select pawl.advance($1::text[])`
 
+// No transaction of ours waits longer than this for a row or a lane: whoever holds one for long holds up that lock
+// alone, not all that share the transaction or the loop. Who asked asks again.
+const lockTimeoutSQL = `set local lock_timeout = '250ms'`
+
 // transact sends a batch as one READ COMMITTED transaction in one round trip. A role's
 // default_transaction_isolation must not matter.
 func (r *Runner) transact(ctx context.Context, b *pgx.Batch) error {
@@ -22,6 +26,7 @@ func (r *Runner) transact(ctx context.Context, b *pgx.Batch) error {
 	defer conn.Release()
 	whole := &pgx.Batch{}
 	whole.Queue("begin isolation level read committed")
+	whole.Queue(lockTimeoutSQL)
 	whole.QueuedQueries = append(whole.QueuedQueries, b.QueuedQueries...)
 	whole.Queue("commit")
 	err = conn.SendBatch(ctx, whole).Close()
