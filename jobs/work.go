@@ -35,28 +35,40 @@ func (r *Runner) lock(ctx context.Context, name string, delivery int64) {
 // begin starts the oldest period that may run. Nil: there is none, or the lock is held.
 func (r *Runner) begin(ctx context.Context, name string, delivery int64) *Run {
 	q := startRequest{lock: name, grant: uuid.New(), delivery: delivery}
-	sent := lockrepo.Now()
-	for try := 0; ; try++ {
-		s, err := r.starts.do(q)
+	for adopted := false; ; adopted = true {
+		s, err := r.sendStart(ctx, q)
 		switch {
 		case err != nil:
-			s.run, err = r.findRun(ctx, q.grant, name, sent)
-			if err != nil {
-				// The backstop ends this delivery, and the sweep the run, if there is one.
-				r.log.WarnContext(ctx, "start had no answer", "lock", name, "error", err)
-			}
-			return s.run
-		case s.outcome == outcomeAdopt && try == 0:
-			if err := r.adopt(ctx); err != nil {
-				r.log.ErrorContext(ctx, "server has restarted and isn't adopted", "lock", name, "error", err)
-				return nil
-			}
-		case s.outcome == outcomeAdopt:
+			// The backstop ends this delivery, and the sweep the run, if there is one.
+			r.log.WarnContext(ctx, "start had no answer", "lock", name, "error", err)
 			return nil
-		default:
+		case s.outcome != outcomeAdopt || adopted:
 			return s.run
 		}
+		if err := r.adopt(ctx); err != nil {
+			r.log.ErrorContext(ctx, "server has restarted and isn't adopted", "lock", name, "error", err)
+			return nil
+		}
 	}
+}
+
+// sendStart sends a start until it is answered, for a while.
+func (r *Runner) sendStart(ctx context.Context, q startRequest) (s started, err error) {
+	sent := lockrepo.Now()
+	err = r.insist(callTimeout, func() (err error) {
+		s, err = r.starts.do(q)
+		if refused(err) {
+			sent = lockrepo.Now() // nothing was done
+		} else if err != nil {
+			if run, findErr := r.findRun(ctx, q.grant, q.lock, sent); run != nil {
+				s, err = started{outcomeStarted, run}, nil
+			} else {
+				err = errors.Join(err, findErr)
+			}
+		}
+		return err
+	})
+	return s, err
 }
 
 func (r *Runner) adopt(ctx context.Context) error {
