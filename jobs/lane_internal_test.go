@@ -360,3 +360,20 @@ func waitsForLock(t *testing.T, pool *pgxpool.Pool) {
 		return exec(t, pool, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) > 0
 	})
 }
+
+// The old run has lost its lock, the new one of the same process holds it, and both end at once.
+func TestAHandOverGoesToTheRunThatHoldsTheLock(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1", "2")
+	old := r.mustStart(t, pool)
+	exec(t, pool, `update pawl.locks set expires_at = clock_timestamp() - interval '1 s' where name = 'L' returning 1`)
+	if _, err := r.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now := r.mustStart(t, pool)
+	next, err := r.handover(t.Context(), []*Run{now, old})
+	if err != nil || next[0] == nil || next[1] != nil {
+		t.Errorf("handover = %v, %v, want the heir behind the run that holds the lock", next, err)
+	}
+}
