@@ -32,7 +32,7 @@ func (r *Run) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	g := &guarded{run: r}
 	err := g.work(ctx, fn, nil)
 	if errors.Is(err, fence.ErrUnknown) && g.operation != uuid.Nil {
-		err = r.askCheckpoint(ctx, g.operation, err)
+		err = r.askCheckpoint(ctx, g, err)
 	}
 	if err == nil && g.operation != uuid.Nil {
 		r.mu.Lock()
@@ -48,6 +48,7 @@ type guarded struct {
 	pgx.Tx
 	run       *Run
 	operation uuid.UUID
+	previous  string // the operation that was there before; empty: none
 	value     []byte
 }
 
@@ -95,12 +96,16 @@ func (g *guarded) work(ctx context.Context, fn func(pgx.Tx) error, last func(con
 // The mark of a checkpoint is its token: an older one never overwrites a newer one's, and only the period's own run
 // writes it.
 const checkpointSQL = `
+with previous as materialized (
+  select operation from pawl.checkpoints where job = $1 and key = $2 and revision = $3::int
+)
 insert into pawl.checkpoints as c (job, key, revision, token, operation, value)
 select p.job, p.key, p.revision, $4::bigint, $5::text::uuid, $6::text::jsonb
   from pawl.periods p where p.job = $1 and p.key = $2 and p.revision = $3::int and p.state = 'running' and p.token = $4::bigint
 on conflict (job, key, revision) do update
    set token = excluded.token, operation = excluded.operation, value = excluded.value, at = clock_timestamp()
- where c.token <= excluded.token`
+ where c.token <= excluded.token
+returning coalesce((select operation::text from previous), '')`
 
 // Checkpoint stores v, as JSON, so that it commits with tx, the transaction that [Run.Tx] gave. A later run of the
 // period finds it by [Run.Resume].
@@ -113,13 +118,15 @@ func (r *Run) Checkpoint(ctx context.Context, tx pgx.Tx, v any) error {
 	if err != nil {
 		return fmt.Errorf("jobs: checkpoint of %s %s: %w", r.Job, r.Period.Key, err)
 	}
-	operation := uuid.New()
-	tag, err := g.Exec(ctx, checkpointSQL, r.Job, r.Period.Key, r.Revision, r.token.Seq, operation.String(), string(value))
-	if err != nil {
-		return fence.Wrap(err, r.token)
-	}
-	if tag.RowsAffected() != 1 {
+	operation, previous := uuid.New(), ""
+	err = g.QueryRow(ctx, checkpointSQL, r.Job, r.Period.Key, r.Revision, r.token.Seq, operation.String(), string(value)).Scan(&previous)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("jobs: checkpoint of %s %s: the period is not this run's: %w", r.Job, r.Period.Key, fence.ErrNotHeld)
+	case err != nil:
+		return fence.Wrap(err, r.token)
+	case g.operation == uuid.Nil:
+		g.previous = previous
 	}
 	g.operation, g.value = operation, value
 	return nil
@@ -127,19 +134,22 @@ func (r *Run) Checkpoint(ctx context.Context, tx pgx.Tx, v any) error {
 
 const askCheckpointSQL = `select operation::text from pawl.checkpoints where job = $1 and key = $2 and revision = $3::int for update`
 
-// askCheckpoint turns an unknown outcome into a known one: the operation id in the row tells whether it committed.
-func (r *Run) askCheckpoint(ctx context.Context, operation uuid.UUID, unknown error) error {
+// askCheckpoint turns an unknown outcome into a known one: the operation id in the row tells whether it committed. It
+// stays unknown when another transaction's checkpoint has followed: that one hides what was there before it.
+func (r *Run) askCheckpoint(ctx context.Context, g *guarded, unknown error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	var found string
 	err := r.runner.pool.QueryRow(ctx, askCheckpointSQL, r.Job, r.Period.Key, r.Revision).Scan(&found)
 	switch {
-	case err == nil && found == operation.String():
+	case err != nil && !errors.Is(err, pgx.ErrNoRows):
+		return errors.Join(unknown, err)
+	case found == g.operation.String():
 		return nil
-	case err == nil || errors.Is(err, pgx.ErrNoRows):
+	case found == g.previous:
 		return fmt.Errorf("jobs: %s %s: transaction was not committed, it may be tried again: %w", r.Job, r.Period.Key, ErrNotCommitted)
 	}
-	return errors.Join(unknown, err)
+	return unknown
 }
 
 // Complete runs fn in a guarded transaction and commits what it wrote together with the completion of the period
