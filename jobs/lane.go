@@ -36,6 +36,12 @@ func (r *Runner) transact(ctx context.Context, b *pgx.Batch) error {
 	return err
 }
 
+// stepwise begins a transaction of several round trips. Between two of them the process may stop, or lose its network,
+// with lanes in hand: the server doesn't wait for it.
+func stepwise() pgx.TxOptions {
+	return pgx.TxOptions{BeginQuery: "begin isolation level read committed; set local idle_in_transaction_session_timeout = '5s'"}
+}
+
 // advance makes the lane rule true for some locks, in a transaction of its own.
 func (r *Runner) advance(ctx context.Context, locks ...string) error {
 	var b pgx.Batch

@@ -58,7 +58,7 @@ func (r *Runner) plan(ctx context.Context) error {
 
 // planDue plans the due schedules that no other replica is planning, in one transaction.
 func (r *Runner) planDue(ctx context.Context) (n int, err error) {
-	err = pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, r.pool, stepwise(), func(tx pgx.Tx) error {
 		due, err := dueSchedules(ctx, tx)
 		if err != nil {
 			return err

@@ -38,7 +38,7 @@ func (r *Runner) register(ctx context.Context) error {
 func (r *Runner) registerJob(ctx context.Context, j Job) error {
 	for range 2 { // a new row is inserted first and looked at then
 		stored := false
-		err := pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		err := pgx.BeginTxFunc(ctx, r.pool, stepwise(), func(tx pgx.Tx) error {
 			rows, err := tx.Query(ctx, storedSQL, j.Name)
 			if err != nil {
 				return err
