@@ -122,6 +122,40 @@ func TestAStoredDefinitionThatCannotBeReadStopsOnlyItsOwnJob(t *testing.T) {
 	}
 }
 
+// What the old definition owed can't be known any more: a row says so.
+func TestADefinitionThatCannotBeReadIsReplacedWithARowThatSaysSo(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	job := Job{Name: "a", Schedule: "@daily", Start: time.Now().AddDate(0, 0, -3), Lock: "a", MaxRetries: 5}
+	if err := r.registerJob(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, pool, `update pawl.schedules set definition = '{"schedule": ["of", "a", "later", "version"]}' where job = 'a' returning 1`)
+	if err := r.registerJob(t.Context(), job); err != nil {
+		t.Fatalf("register = %v", err)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.audit where job = 'a' and action = 'replan' and reason <> '' and detail ? 'watermark'`); n != 1 {
+		t.Error("no row says from when on ticks may be missing, and why")
+	}
+}
+
+func TestAnEditPlansAllOfTheLastTicksHoweverMany(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	old := Job{Name: "j", Schedule: "@every 1m", CatchUp: "all", Start: time.Now().Add(-2 * time.Hour), Lock: "L", MaxRetries: 5}
+	if err := r.registerJob(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	edited := old
+	edited.Schedule = "@every 1h"
+	if err := r.registerJob(t.Context(), edited); err != nil {
+		t.Fatal(err)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.periods`); n < 119 {
+		t.Errorf("%d of 120 ticks have a row: the others are lost without a word", n)
+	}
+}
+
 func TestALaneThatSomebodyHoldsDoesNotStopThePlanningOfOthers(t *testing.T) {
 	t.Parallel()
 	r, pool := opened(t)
