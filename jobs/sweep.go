@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -83,16 +85,20 @@ func (r *Runner) sweep(ctx context.Context) (again time.Duration, err error) {
 	if err != nil {
 		return again, err
 	}
+	var errs []error // one run that can't be ended must not keep the others from it
 	for _, d := range found {
 		if d.until != nil {
 			again = min(again, max(time.Until(*d.until), 0)+10*time.Millisecond)
 			continue
 		}
 		if err := r.sweepRun(ctx, d.run, d.lock); err != nil {
-			return again, err
+			errs = append(errs, fmt.Errorf("jobs: sweep run %s of %q: %w", d.run, d.lock, err))
+			if !refused(err) {
+				break
+			}
 		}
 	}
-	return again, r.terminate(ctx)
+	return again, errors.Join(append(errs, r.terminate(ctx))...)
 }
 
 func (r *Runner) sweepRun(ctx context.Context, run, lock string) error {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"pawl/fence"
 	"pawl/internal/pgtest"
 )
@@ -43,5 +45,60 @@ func TestTheSweepSparesATransactionWhoseTokenAnotherLockHadToo(t *testing.T) {
 	}
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Errorf("commit = %v: the sweep has ended a healthy transaction", err)
+	}
+}
+
+func TestALaneThatSomebodyHoldsDoesNotStopTheSweepOfOthers(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	for _, lock := range []string{"A", "B"} {
+		exec(t, pool, `select 1 from pawl.lane(array[$1])`, lock)
+		exec(t, pool, `insert into pawl.periods (job, key, lock, start_at, end_at, scheduled_at) values ('j', $1, $1, now(), now(), clock_timestamp()) returning 1`, lock)
+		if s, err := r.start(t.Context(), []startRequest{{lock, uuid.New(), 0}}); err != nil || s[0].run == nil {
+			t.Fatalf("start = %+v, %v", s, err)
+		}
+	}
+	exec(t, pool, `with u as (update pawl.locks set expires_at = clock_timestamp() - interval '1 s' returning 1) select count(*) from u`)
+	for _, lock := range []string{"A", "B"} { // whichever comes first
+		held, err := pool.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer held.Rollback(context.Background())
+		exec(t, held, `select 1 from pawl.lane(array[$1])`, lock)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if _, err := r.sweep(ctx); err == nil {
+			t.Error("sweep says nothing of the run that it couldn't end")
+		}
+		if n := exec(t, pool, `select count(*) from pawl.runs where ended_at is null`); n != 1 {
+			t.Fatalf("%d runs are left, want the one whose lane is held", n)
+		}
+		_ = held.Rollback(context.Background())
+		exec(t, pool, `update pawl.runs set ended_at = null, state = 'running' where ended_at is not null returning 1`)
+		exec(t, pool, `update pawl.periods set state = 'running' where state <> 'running' returning 1`)
+	}
+}
+
+func TestALaneThatSomebodyHoldsDoesNotStopTheBackstopOfOthers(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	for _, lock := range []string{"A", "B", "C"} {
+		exec(t, pool, `select 1 from pawl.lane(array[$1])`, lock)
+		exec(t, pool, `insert into pawl.periods (job, key, lock, start_at, end_at, scheduled_at) values ('j', $1, $1, now(), now(), clock_timestamp()) returning 1`, lock)
+	}
+	held, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Rollback(context.Background())
+	exec(t, held, `select 1 from pawl.lane(array['A'])`)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := r.backstop(ctx); err == nil {
+		t.Error("the backstop says nothing of the lane that it couldn't mend")
+	}
+	if n := exec(t, pool, `select count(*) from pawl.river_job`); n != 2 {
+		t.Errorf("%d of the other lanes are mended, want 2", n)
 	}
 }
