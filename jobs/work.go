@@ -224,8 +224,8 @@ func (run *Run) retryAfter(outcome string) time.Duration {
 		return 0
 	}
 	limit := run.job.RetryMaxDelay
-	if shift := run.Attempt - 1; shift < 30 {
-		limit = min(limit, run.job.RetryDelay<<shift)
+	if shift := run.Attempt - 1; run.job.RetryDelay <= limit>>shift { // never doubled beyond what a duration can say
+		limit = run.job.RetryDelay << shift
 	}
-	return max(time.Second, rand.N(limit+1))
+	return max(time.Second, rand.N(limit))
 }
