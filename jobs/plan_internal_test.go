@@ -196,3 +196,17 @@ func TestSchedulesThatCannotBePlannedDoNotHideTheOthers(t *testing.T) {
 		t.Errorf("%d periods of the job that can be planned, want 3", n)
 	}
 }
+
+func TestAnEditLeavesAStartThatIsStillToCome(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	job := Job{Name: "j", Schedule: "@hourly", Start: time.Now().Add(48 * time.Hour), Lock: "L", MaxRetries: 5}
+	for _, job.MaxRetries = range []int{5, 6} {
+		if err := r.registerJob(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := exec(t, pool, `select count(*) from pawl.schedules where watermark > now() + interval '47 h' and next_at > now() + interval '47 h'`); n != 1 {
+		t.Error("after an edit the job runs before its start")
+	}
+}

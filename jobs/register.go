@@ -97,6 +97,9 @@ func (r *Runner) edit(ctx context.Context, tx pgx.Tx, j Job, old *planned) error
 		return err
 	}
 	now := old.now
+	if j.Start.After(now) {
+		now = j.Start
+	}
 	if err := r.planRest(ctx, tx, old); err != nil {
 		return err
 	}
