@@ -52,6 +52,7 @@ func TestARequestThatTheServerRefusesDoesNotPoisonItsBatch(t *testing.T) {
 func TestAnEndThatWaitsForItsLaneDoesNotHoldUpOthers(t *testing.T) {
 	t.Parallel()
 	r, pool := opened(t)
+	r.mostWait = mostWait
 	owes(t, pool, "1")
 	run := r.mustStart(t, pool)
 	exec(t, pool, `select 1 from pawl.lane(array['M'])`)

@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -14,7 +16,11 @@ const advanceSQL = `select pawl.advance($1::text[])`
 
 // No transaction of ours waits longer than this for a row or a lane: whoever holds one for long holds up that lock
 // alone, not all that share the transaction or the loop. Who asked asks again.
-const lockTimeoutSQL = `set local lock_timeout = '250ms'`
+const mostWait = 250 * time.Millisecond
+
+func (r *Runner) lockTimeoutSQL() string {
+	return fmt.Sprintf("set local lock_timeout = '%dms'", r.mostWait.Milliseconds())
+}
 
 // transact sends a batch as one READ COMMITTED transaction in one round trip. A role's
 // default_transaction_isolation must not matter.
@@ -26,7 +32,7 @@ func (r *Runner) transact(ctx context.Context, b *pgx.Batch) error {
 	defer conn.Release()
 	whole := &pgx.Batch{}
 	whole.Queue("begin isolation level read committed")
-	whole.Queue(lockTimeoutSQL)
+	whole.Queue(r.lockTimeoutSQL())
 	whole.QueuedQueries = append(whole.QueuedQueries, b.QueuedQueries...)
 	whole.Queue("commit")
 	err = conn.SendBatch(ctx, whole).Close()

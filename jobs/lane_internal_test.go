@@ -30,6 +30,7 @@ func opened(t *testing.T) (*Runner, *pgxpool.Pool) {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.shut)
+	r.mostWait = 10 * time.Second // the tests take their time in the middle of a transaction
 	return r, pool
 }
 
@@ -375,5 +376,85 @@ func TestAHandOverGoesToTheRunThatHoldsTheLock(t *testing.T) {
 	next, err := r.handover(t.Context(), []*Run{now, old})
 	if err != nil || next[0] == nil || next[1] != nil {
 		t.Errorf("handover = %v, %v, want the heir behind the run that holds the lock", next, err)
+	}
+}
+
+// The second finds what the first has delivered: whoever leaves enters the lane before it looks.
+func TestTwoBackstopsThatMeetDeliverOnce(t *testing.T) {
+	t.Parallel()
+	_, pool := opened(t)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	exec(t, pool, insertSQL, "1")
+	exec(t, tx, leaveSQL)
+	second := make(chan error, 1)
+	go func() { _, err := pool.Exec(context.Background(), leaveSQL); second <- err }()
+	waitsForLock(t, pool)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-second; err != nil {
+		t.Fatal(err)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.river_job`); n != 1 {
+		t.Errorf("%d deliveries, want 1", n)
+	}
+}
+
+// Lanes come before periods and runs: who cancels a period holds its lane, and must not meet an end that holds its row.
+func TestAnEndThatWaitsForItsLaneHoldsNoPeriod(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1")
+	run := r.mustStart(t, pool)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	exec(t, tx, enterSQL)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.end(context.Background(), []endRequest{{run: run, outcome: stateComplete}})
+		ended <- err
+	}()
+	waitsForLock(t, pool)
+	if _, err := tx.Exec(t.Context(), `select 1 from pawl.periods where key = '1' for update nowait`); err != nil {
+		t.Errorf("the period = %v: it is locked before its lane", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAStartWaitsForItsLaneAndSeesWhatWasPlanned(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	planner, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer planner.Rollback(context.Background())
+	planOne(t, planner, "1")
+	got := make(chan []started, 1)
+	go func() {
+		s, err := r.start(context.Background(), []startRequest{{"L", uuid.New(), 0}})
+		if err != nil {
+			t.Error(err)
+		}
+		got <- s
+	}()
+	waitsForLock(t, pool)
+	if err := planner.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s := <-got; len(s) != 1 || s[0].outcome != outcomeStarted {
+		t.Errorf("start = %+v, want the period that the planner had inserted", s)
 	}
 }

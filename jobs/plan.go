@@ -88,7 +88,7 @@ func (r *Runner) planEach(ctx context.Context) error {
 // how many it could plan, and the last name that it has met.
 func (r *Runner) planDue(ctx context.Context, after string, most int) (n int, last string, err error) {
 	err = pgx.BeginTxFunc(ctx, r.pool, stepwise(), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, lockTimeoutSQL); err != nil {
+		if _, err := tx.Exec(ctx, r.lockTimeoutSQL()); err != nil {
 			return err
 		}
 		due, err := dueSchedules(ctx, tx, after, most)

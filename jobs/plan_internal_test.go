@@ -159,6 +159,7 @@ func TestAnEditPlansAllOfTheLastTicksHoweverMany(t *testing.T) {
 func TestALaneThatSomebodyHoldsDoesNotStopThePlanningOfOthers(t *testing.T) {
 	t.Parallel()
 	r, pool := opened(t)
+	r.mostWait = mostWait
 	start := time.Now().AddDate(0, 0, -3)
 	for _, name := range []string{"a", "j"} {
 		if err := r.registerJob(t.Context(), Job{Name: name, Schedule: "@daily", Start: start, Lock: name, MaxRetries: 5}); err != nil {

@@ -54,6 +54,8 @@ type Runner struct {
 	plans  planCache
 	clock  func() time.Time // our own wall clock, which only guards against a database's that is wrong
 
+	mostWait time.Duration // for a row or a lane
+
 	starts    *batcher[startRequest, started]
 	ends      *batcher[endRequest, bool]
 	handovers *batcher[*Run, *Run]
@@ -90,7 +92,7 @@ func New(cfg Config) (*Runner, error) {
 		return nil, &ConfigError{Field: "App", Value: cfg.App, Fix: "use UTF-8 without NUL"}
 	}
 	return &Runner{
-		cfg: cfg, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{}, clock: time.Now,
+		cfg: cfg, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{}, clock: time.Now, mostWait: mostWait,
 		gone: make(chan struct{}), sweepNow: make(chan struct{}, 1),
 	}, nil
 }

@@ -51,6 +51,7 @@ func TestTheSweepSparesATransactionWhoseTokenAnotherLockHadToo(t *testing.T) {
 func TestALaneThatSomebodyHoldsDoesNotStopTheSweepOfOthers(t *testing.T) {
 	t.Parallel()
 	r, pool := opened(t)
+	r.mostWait = mostWait
 	for _, lock := range []string{"A", "B"} {
 		exec(t, pool, `select 1 from pawl.lane(array[$1])`, lock)
 		exec(t, pool, `insert into pawl.periods (job, key, lock, start_at, end_at, scheduled_at) values ('j', $1, $1, now(), now(), clock_timestamp()) returning 1`, lock)
@@ -83,6 +84,7 @@ func TestALaneThatSomebodyHoldsDoesNotStopTheSweepOfOthers(t *testing.T) {
 func TestALaneThatSomebodyHoldsDoesNotStopTheBackstopOfOthers(t *testing.T) {
 	t.Parallel()
 	r, pool := opened(t)
+	r.mostWait = mostWait
 	for _, lock := range []string{"A", "B", "C"} {
 		exec(t, pool, `select 1 from pawl.lane(array[$1])`, lock)
 		exec(t, pool, `insert into pawl.periods (job, key, lock, start_at, end_at, scheduled_at) values ('j', $1, $1, now(), now(), clock_timestamp()) returning 1`, lock)
