@@ -15,8 +15,8 @@ import (
 // together sends requests so that they share one batch, and returns their answers.
 func together[Q, R any](t *testing.T, exec func(context.Context, []Q) ([]R, error), qs ...Q) []chan answer[R] {
 	t.Helper()
-	open := make(chan struct{})
-	b := newBatcher(1, mostBatch, func(ctx context.Context, qs []Q) ([]R, error) { <-open; return exec(ctx, qs) })
+	busy, open := make(chan struct{}, 2*len(qs)), make(chan struct{})
+	b := newBatcher(1, mostBatch, func(ctx context.Context, qs []Q) ([]R, error) { busy <- struct{}{}; <-open; return exec(ctx, qs) })
 	out := make([]chan answer[R], len(qs))
 	ask := func(i int) {
 		out[i] = make(chan answer[R], 1)
@@ -24,6 +24,9 @@ func together[Q, R any](t *testing.T, exec func(context.Context, []Q) ([]R, erro
 	}
 	for i := range qs { // the first occupies the executor, the others gather behind it
 		ask(i)
+		if i == 0 {
+			<-busy
+		}
 		pgtest.Eventually(t, 5*time.Second, "the request waits", func() bool { return len(b.calls) == i })
 	}
 	close(open)

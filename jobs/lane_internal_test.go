@@ -458,3 +458,28 @@ func TestAStartWaitsForItsLaneAndSeesWhatWasPlanned(t *testing.T) {
 		t.Errorf("start = %+v, want the period that the planner had inserted", s)
 	}
 }
+
+// A guarded transaction can be open for as long as a lease lasts: a start, and all that share its transaction, must not
+// wait for it.
+func TestAStartDoesNotWaitForAGuardThatIsStillOpen(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	lease, err := r.repo.Acquire(t.Context(), "L", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Rollback(context.Background())
+	exec(t, open, `select 1 from pawl.guard($1, $2)`, "L", lease.Token.Seq)
+	exec(t, pool, `update pawl.locks set expires_at = clock_timestamp() - interval '0.1 s' where name = 'L' returning 1`)
+	owes(t, pool, "1")
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	s, err := r.start(ctx, []startRequest{{"L", uuid.New(), 0}})
+	if err != nil || s[0].outcome != outcomeBusy {
+		t.Errorf("start = %+v, %v, want busy, at once", s, err)
+	}
+}

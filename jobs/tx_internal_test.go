@@ -54,3 +54,68 @@ func TestACheckpointThatWasRolledBackIsKnownToBe(t *testing.T) {
 		}
 	}
 }
+
+func TestACheckpointNeverReplacesOneWithALargerToken(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1")
+	run := r.keep(t, r.mustStart(t, pool))
+	exec(t, pool, `insert into pawl.checkpoints (job, key, revision, token, operation, value) values ('j', '1', 1, $1, gen_random_uuid(), '"newer"') returning 1`,
+		run.token.Seq+1)
+	err := run.Tx(t.Context(), func(tx pgx.Tx) error { return run.Checkpoint(t.Context(), tx, "older") })
+	if !errors.Is(err, fence.ErrNotHeld) {
+		t.Errorf("Checkpoint = %v, want a refusal", err)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.checkpoints where value = '"newer"'`); n != 1 {
+		t.Error("the newer checkpoint is gone")
+	}
+}
+
+func TestACheckpointOfAPeriodThatIsNotTheRunsAnyMoreIsRefused(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1")
+	run := r.keep(t, r.mustStart(t, pool))
+	err := run.Tx(t.Context(), func(tx pgx.Tx) error { // cancelled after the guard
+		exec(t, pool, `update pawl.periods set state = 'cancelled', ended_at = clock_timestamp() where key = '1' returning 1`)
+		return run.Checkpoint(t.Context(), tx, 1)
+	})
+	if !errors.Is(err, fence.ErrNotHeld) {
+		t.Errorf("Checkpoint = %v, want a refusal", err)
+	}
+}
+
+func TestATransactionOfACancelledPeriodIsRefused(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1")
+	run := r.keep(t, r.mustStart(t, pool))
+	exec(t, pool, `update pawl.periods set state = 'cancelled', ended_at = clock_timestamp() where key = '1' returning 1`)
+	if err := run.Tx(t.Context(), func(pgx.Tx) error { return nil }); !errors.Is(err, fence.ErrNotHeld) {
+		t.Errorf("Tx = %v, want a refusal though the lease lives", err)
+	}
+}
+
+// The first guard is gone with its transaction: what a function smuggles past it is met by the second.
+func TestATransactionWhoseLockWasForcedMeanwhileCommitsNothing(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	if _, err := pool.Exec(t.Context(), `create table result (n int)`); err != nil {
+		t.Fatal(err)
+	}
+	owes(t, pool, "1")
+	run := r.keep(t, r.mustStart(t, pool))
+	err := run.Tx(t.Context(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `insert into result values (1)`); err != nil {
+			return err
+		}
+		exec(t, pool, `update pawl.locks set grant_id = null, holder = null, expires_at = null where name = 'L' returning 1`)
+		return nil
+	})
+	if !errors.Is(err, fence.ErrNotHeld) {
+		t.Errorf("Tx = %v, want a refusal", err)
+	}
+	if n := exec(t, pool, `select count(*) from result`); n != 0 {
+		t.Error("it has committed all the same")
+	}
+}
