@@ -483,3 +483,42 @@ func TestAStartDoesNotWaitForAGuardThatIsStillOpen(t *testing.T) {
 		t.Errorf("start = %+v, %v, want busy, at once", s, err)
 	}
 }
+
+func TestAHandOverCountsTheNextPeriodsAttempt(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1", "2")
+	next, err := r.handover(t.Context(), []*Run{r.mustStart(t, pool)})
+	if err != nil || next[0] == nil || next[0].Attempt != 1 {
+		t.Fatalf("handover = %+v, %v, want attempt 1", next, err)
+	}
+	if n := exec(t, pool, `select attempts from pawl.periods where key = '2'`); n != 1 {
+		t.Errorf("%d attempts are counted, want 1", n)
+	}
+}
+
+func TestASweepThatWaitsForItsLaneHoldsNoPeriod(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1")
+	r.mustStart(t, pool)
+	exec(t, pool, `update pawl.locks set expires_at = clock_timestamp() - interval '1 s' where name = 'L' returning 1`)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	exec(t, tx, enterSQL)
+	swept := make(chan error, 1)
+	go func() { _, err := r.sweep(context.Background()); swept <- err }()
+	waitsForLock(t, pool)
+	if _, err := tx.Exec(t.Context(), `select 1 from pawl.periods where key = '1' for update nowait`); err != nil {
+		t.Errorf("the period = %v: it is locked before its lane", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-swept; err != nil {
+		t.Error(err)
+	}
+}
