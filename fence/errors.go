@@ -103,7 +103,7 @@ func Wrap(err error, tok Token) error {
 	case CodeOtherLock:
 		return because(ErrOtherLock, err)
 	case CodeOtherDatabase:
-		return because(ErrOtherDatabase, err)
+		return otherDatabase(err)
 	}
 	return err
 }
@@ -113,6 +113,14 @@ func because(sentinel, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", sentinel, err)
+}
+
+// otherDatabase also says what to do: whoever meets it first has only the error.
+func otherDatabase(err error) error {
+	if errors.Is(err, ErrOtherDatabase) {
+		return err
+	}
+	return fmt.Errorf("%w; if this copy may run what it owes, say so with: pawl adopt (%w)", ErrOtherDatabase, err)
 }
 
 // detail is the JSON that pawl's functions put into DETAIL.

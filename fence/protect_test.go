@@ -2,6 +2,7 @@ package fence_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -152,8 +153,32 @@ func TestLogModeRecordsAndLetsPass(t *testing.T) {
 	if err := tx.Commit(ctx); err != nil || rows() != 2 {
 		t.Errorf("commit: %v, %d rows", err, rows())
 	}
-	const record = `select lock = 'job:x' and token is null and target = 'public.ledger' and statement = 'UPDATE' from pawl.refusals`
+	const record = `select lock = 'job:x' and token is null and target = 'public.ledger' and statement = 'UPDATE' and passed from pawl.refusals
+		order by id limit 1`
 	if !one[bool](t, pool, record) {
+		t.Error("the record is wrong")
+	}
+	// What is refused after all of that is the first refusal: what passed isn't counted.
+	exec(t, pool, `select pawl.refuse('job:x', 1, 'ledger', 'insert')`)
+	if got := one[string](t, pool, `select string_agg(concat(nth, passed), ' ' order by id) from pawl.refusals`); got != "t 1f" {
+		t.Errorf("recorded as %q", got)
+	}
+}
+
+// In log mode a write under a token that isn't current lands; who did it is known.
+func TestLogModeNamesTheOldHolder(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	rows := ledger(t, pool)
+	protect(t, pool, "ledger", "job:x", fence.Log)
+	a := acquire(t, pool, "job:x", "a", time.Minute)
+	b := takeOver(t, pool, a)
+	tx := begin(t, pool, pgx.TxOptions{})
+	exec(t, tx, `select set_config('pawl.lease', jsonb_build_object('job:x', $1::bigint)::text, true)`, a.Seq)
+	if err := errors.Join(write(t.Context(), a)(tx), tx.Commit(t.Context())); err != nil || rows() != 1 {
+		t.Fatalf("%v, %d rows", err, rows())
+	}
+	if !one[bool](t, pool, `select token = $1 and current = $2 and holder = 'a' and passed from pawl.refusals`, a.Seq, b.Seq) {
 		t.Error("the record is wrong")
 	}
 }

@@ -31,6 +31,7 @@ func TestACheckpointIsResumedByTheNextAttempt(t *testing.T) {
 	pool := pgtest.New(t)
 	seen := make(chan string, 10)
 	job := jobs.Job{Name: "settle", Schedule: "@daily", Start: daysAgo(1), RetryDelay: time.Millisecond, RetryMaxDelay: time.Millisecond, Func: func(ctx context.Context, run *jobs.Run) error {
+		run.Progress(int64(run.Attempt), 2)
 		var at string
 		found, err := run.Resume(&at)
 		if err != nil {

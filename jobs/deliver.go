@@ -25,7 +25,7 @@ func (d delivery) Kind() string { return kind(d.Job) }
 
 // deliver starts River. Everything that River would decide about a run is switched off: failures, retries and
 // timeouts are rows of pawl's, and a River row is never worked twice. ctx is the parent of all runs.
-func (r *Runner) deliver(ctx context.Context, pooled bool) error {
+func (r *Runner) deliver(ctx context.Context, polling bool) error {
 	if len(r.jobs) == 0 {
 		return nil // plans and sweeps for the others
 	}
@@ -38,14 +38,14 @@ func (r *Runner) deliver(ctx context.Context, pooled bool) error {
 	for name := range r.jobs {
 		river.AddWorkerArgs(workers, delivery{Job: name}, arrive)
 	}
-	client, err := river.NewClient(riverpgxv5.New(r.pool), &river.Config{
+	client, err := river.NewClient(riverpgxv5.New(r.direct), &river.Config{
 		ID: r.cfg.Holder, Schema: "pawl", Workers: workers,
 		Queues:              map[string]river.QueueConfig{queue: {MaxWorkers: r.cfg.Concurrency}},
 		FetchOnlyKnownKinds: true, SkipUnknownJobCheck: true, MaxAttempts: 1, JobTimeout: -1,
 		FetchCooldown: 5 * time.Millisecond, FetchPollInterval: 250 * time.Millisecond,
 		RescueStuckJobsAfter: 100 * 365 * 24 * time.Hour, // at an hour River's leader discarded a stranger's running row
-		PollOnly:             pooled,
-		Logger:               slog.New(quiet{r.log.Handler()}),
+		PollOnly:             polling,
+		Logger:               slog.New(newQuiet(r.log.Handler())),
 	})
 	if err != nil {
 		return fmt.Errorf("jobs: river: %w", err)
@@ -77,13 +77,3 @@ func (r *Runner) drain(ctx context.Context) {
 		r.log.ErrorContext(ctx, "runs did not end: their leases run out and the sweep ends them", "runs", r.live.len(), "error", err)
 	}
 }
-
-// quiet passes River's warnings and errors on, and leaves out its news.
-type quiet struct{ slog.Handler }
-
-func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn && q.Handler.Enabled(ctx, level)
-}
-
-func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
-func (q quiet) WithGroup(name string) slog.Handler       { return quiet{q.Handler.WithGroup(name)} }

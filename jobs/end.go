@@ -83,7 +83,7 @@ func endBatch(qs []endRequest, strict bool, ended func(run uuid.UUID, ok bool)) 
 		_, err := pgx.ForEachRow(rows, []any{&run, &ok, &must}, func() error { ended(uuid.MustParse(run), ok); return nil })
 		return err
 	})
-	b.Queue(advanceSQL, locks)
+	b.Queue(leaveSQL, locks)
 	return &b
 }
 

@@ -47,8 +47,11 @@ type ConfigError struct {
 // Error implements error.
 func (e *ConfigError) Error() string {
 	value := fmt.Sprintf("%v", e.Value)
-	if s, ok := e.Value.(string); ok {
-		value = fmt.Sprintf("%q", s)
+	switch v := e.Value.(type) {
+	case string:
+		value = fmt.Sprintf("%q", v)
+	case nil:
+		value = "is missing"
 	}
 	if e.Job == "" {
 		return fmt.Sprintf("jobs: %s %s: %s", e.Field, value, e.Fix)

@@ -26,14 +26,14 @@ func (r *Runner) next(ctx context.Context, run *Run) *Run {
 	}
 	if err != nil {
 		state := ""
-		askErr := r.insist(run.lease.TTL, func() (err error) { state, _, err = r.ask(ctx, run); return err })
+		askErr := r.insist(ctx, run.lease.TTL, func() (err error) { state, _, err = r.ask(ctx, run); return err })
 		if askErr != nil || state != stateComplete {
 			run.kept.Resume()
 			return nil
 		}
 		// It was committed after all, and only its answer was lost: go on with the run that it has started.
 		heir := uuid.MustParse(run.heir)
-		err = r.insist(run.lease.TTL, func() (err error) { next, err = r.findRun(ctx, heir, run.token.Lock, sent); return err })
+		err = r.insist(ctx, run.lease.TTL, func() (err error) { next, err = r.findRun(ctx, heir, run.token.Lock, sent); return err })
 		if err != nil {
 			run.Logger().WarnContext(ctx, "hand-over had no answer", "error", err)
 		}
@@ -71,7 +71,7 @@ func (r *Runner) finish(ctx context.Context, run *Run, outcome string, cause err
 // work that was done.
 func (r *Runner) sendEnd(ctx context.Context, run *Run, q endRequest) (ok bool, err error) {
 	send := func() (bool, error) { return r.ends.do(q) }
-	err = r.insist(max(run.lease.TTL, callTimeout), func() error {
+	err = r.insist(ctx, max(run.lease.TTL, callTimeout), func() error {
 		run.kept.Completing()
 		ok, err = send()
 		if send = func() (bool, error) { return r.sendAgain(ctx, q) }; refused(err) {
@@ -99,7 +99,7 @@ func (r *Runner) sendAgain(ctx context.Context, q endRequest) (bool, error) {
 const askEvery = 100 * time.Millisecond // and up to ten times that
 
 // insist asks until there is an answer: at least four times, and unless the process shuts down for as long as limit.
-func (r *Runner) insist(limit time.Duration, ask func() error) (err error) {
+func (r *Runner) insist(ctx context.Context, limit time.Duration, ask func() error) (err error) {
 	for try, since := 1, time.Now(); ; try++ {
 		if err = ask(); err == nil || errors.Is(err, errClosed) {
 			return err
@@ -107,7 +107,7 @@ func (r *Runner) insist(limit time.Duration, ask func() error) (err error) {
 		if try >= 4 && (r.draining.Load() || time.Since(since) > limit) {
 			return err
 		}
-		wait(context.Background(), jitter(min(askEvery<<min(try-1, 9), 10*askEvery)), nil)
+		wait(context.WithoutCancel(ctx), jitter(min(askEvery<<min(try-1, 9), 10*askEvery)), nil)
 	}
 }
 
@@ -120,7 +120,9 @@ func (r *Runner) ended(ctx context.Context, run *Run, outcome string, ok bool, c
 	switch {
 	case !ok && outcome != stateLost:
 		log.WarnContext(ctx, "end of run refused: its lease was not live any more; the period is owed again", "outcome", outcome)
-		r.refusedEnd(ctx, run, outcome)
+		if !errors.Is(cause, fence.ErrStale) && !errors.Is(cause, fence.ErrNotHeld) { // else it is on record already
+			r.refusedEnd(ctx, run, outcome)
+		}
 	case outcome == stateComplete && cause == nil:
 		log.InfoContext(ctx, "run complete")
 	case outcome == stateComplete:
@@ -128,19 +130,20 @@ func (r *Runner) ended(ctx context.Context, run *Run, outcome string, ok bool, c
 	case outcome == stateDrained:
 		log.InfoContext(ctx, "run drained: it costs no attempt", "error", cause)
 	default:
-		log.WarnContext(ctx, "run ended", "outcome", outcome, "error", cause, "attempts_left", run.most-run.Attempt)
+		log.WarnContext(ctx, "run ended", "outcome", outcome, "error", message(cause), "attempts_left", run.most-run.Attempt)
 	}
-	r.count(run, outcome, ok)
+	r.count(ctx, run, outcome, ok)
 }
 
 // count counts the period's new state.
-func (r *Runner) count(run *Run, outcome string, ok bool) {
+func (r *Runner) count(ctx context.Context, run *Run, outcome string, ok bool) {
 	switch {
 	case !ok:
 		return
 	case outcome == stateComplete:
 		r.metrics.Periods.WithLabelValues(run.Job, "complete", "").Inc()
 	case outcome != stateDrained && run.Attempt >= run.most:
+		r.log.ErrorContext(ctx, "period is dead: no run of it is left", "job", run.Job, "period", run.Period.Key, "runs", run.Attempt, "outcome", outcome)
 		r.metrics.Periods.WithLabelValues(run.Job, "dead", outcome).Inc()
 	}
 }
@@ -163,7 +166,11 @@ func message(err error) string {
 	if errors.As(err, &p) {
 		s += "\n" + string(p.Stack)
 	}
-	return storable(s[:min(len(s), 4000)])
+	s = storable(s)
+	if len(s) > 4000 {
+		s = storable(s[:4000])
+	}
+	return s
 }
 
 // The lane was written by the start, whatever it found: FOR UPDATE on it waits for the end of a transaction whose
@@ -171,7 +178,7 @@ func message(err error) string {
 const (
 	waitLaneSQL = `select seq from pawl.lanes where lock = $1 for update`
 	findRunSQL  = `
-select ` + runColumns + `, r.delivery
+select ` + runColumns + `, ` + moreColumn + `, r.delivery
   from pawl.runs r join pawl.periods p on p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = r.id
   join pawl.locks g on g.name = r.lock and g.grant_id = r.id
   left join pawl.checkpoints c on c.job = p.job and c.key = p.key and c.revision = p.revision

@@ -65,7 +65,7 @@ with k as materialized (select incarnation, floor from pawl.clock where incarnat
   select v.name, v.token, v.grant_id, v.holder, v.key, v.acquired_at, clock_timestamp(), 'released', e.token, v.beats, v.longest_gap
     from locked v join ended e on e.name = v.name
 )
-select p.lock, ` + runColumns + `
+select p.lock, ` + runColumns + `, ` + moreColumn + `
   from begun p join moved g on g.name = p.lock
   left join pawl.checkpoints c on c.job = p.job and c.key = p.key and c.revision = p.revision`
 

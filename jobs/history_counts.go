@@ -18,7 +18,7 @@ type Counts struct {
 	OnHold       int       `json:"on_hold"`       // periods that wait for a person
 	Dead         int       `json:"dead"`          // periods of the last 7 days that ran out of attempts
 	Missed       int       `json:"missed"`        // periods of the last 7 days that nobody ran
-	Refusals     int64     `json:"refusals"`      // writes ever turned away
+	Refusals     int64     `json:"refusals"`      // writes ever turned away; what log mode let pass is not among them
 	QueueDepth   int       `json:"queue_depth"`   // deliveries that are due and that no worker has taken
 	QueueOldest  float64   `json:"queue_oldest"`  // how long the first of them has been due
 	WatermarkAge float64   `json:"watermark_age"` // how long the first unplanned tick has been due; zero: all planned
@@ -26,7 +26,7 @@ type Counts struct {
 
 // Counts answers all its figures from one moment.
 func (h *History) Counts(ctx context.Context) (Counts, error) {
-	// Refusals are the highest id: a count of rows would fall when history is pruned, and a counter must not fall.
+	// Refusals are the highest number: a count of rows would fall when history is pruned, and a counter must not fall.
 	const sql = `
 with n as materialized (select clock_timestamp() as now), lease as (
   select count(*) filter (where expires_at > n.now) as held, count(*) filter (where expires_at <= n.now) as stale
@@ -48,7 +48,7 @@ with n as materialized (select clock_timestamp() as now), lease as (
     from pawl.schedules, n where retired_at is null and next_at <= n.now
 )
 select n.now, lease.held, lease.stale, owed.open, owed.running, owed.on_hold, bad.dead, bad.missed,
-       coalesce((select max(id) from pawl.refusals), 0) as refusals,
+       coalesce((select max(nth) from pawl.refusals), 0) as refusals,
        queue.depth as queue_depth, queue.oldest as queue_oldest, planner.age as watermark_age
   from n, lease, owed, bad, queue, planner`
 	var c Counts

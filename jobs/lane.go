@@ -8,10 +8,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Enter: all lanes that the transaction will ever need, at once, by name.
-const laneSQL = `select pawl.lane($1::text[])`
+// Enter: all lanes that the transaction will ever need, at once, by name. The same as pawl.lane.
+const laneSQL = `
+insert into pawl.lanes as n (lock) select distinct unnest($1::text[]) order by 1
+on conflict (lock) do update set seq = n.seq + 1`
 
 // Leave: last, as a statement of its own, with a snapshot taken after the lanes were granted.
+const leaveSQL = `select pawl.leave($1::text[])`
+
+// Enter and leave, where nothing else is changed.
 const advanceSQL = `select pawl.advance($1::text[])`
 
 // No transaction of ours waits longer than this for a row or a lane: whoever holds one for long holds up that lock
@@ -62,6 +67,6 @@ func laneBatch(lock string, changes func(*batch)) *batch {
 	var b batch
 	b.Queue(laneSQL, []string{lock})
 	changes(&b)
-	b.Queue(advanceSQL, []string{lock})
+	b.Queue(leaveSQL, []string{lock})
 	return &b
 }

@@ -46,10 +46,10 @@ func exec(t *testing.T, db interface {
 }
 
 const (
-	enterSQL  = `select 1 from pawl.lane(array['L'])`
-	insertSQL = `insert into pawl.periods (job, key, lock, start_at, end_at, scheduled_at) values ('j', $1, 'L', now(), now(), clock_timestamp()) returning 1`
-	leaveSQL  = `select pawl.advance(array['L'])`
-	ruleSQL   = `select count(*) from pawl.lanes n join pawl.river_job j on j.id = n.delivery where n.lock = 'L' and j.state = 'available'`
+	enterSQL     = `select 1 from pawl.lane(array['L'])`
+	insertSQL    = `insert into pawl.periods (job, key, lock, start_at, end_at, scheduled_at) values ('j', $1, 'L', now(), now(), clock_timestamp()) returning 1`
+	leaveTestSQL = `select pawl.advance(array['L'])`
+	ruleSQL      = `select count(*) from pawl.lanes n join pawl.river_job j on j.id = n.delivery where n.lock = 'L' and j.state = 'available'`
 )
 
 // planOne is a planner, step by step.
@@ -68,7 +68,7 @@ func owes(t *testing.T, pool *pgxpool.Pool, keys ...string) {
 			t.Fatal(err)
 		}
 		planOne(t, tx, key)
-		exec(t, tx, leaveSQL)
+		exec(t, tx, leaveTestSQL)
 		if err := tx.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestAPlannerAndAnEndThatMeetLeaveADelivery(t *testing.T) {
 		ended <- err
 	}()
 	waitsForLock(t, pool)
-	exec(t, planner, leaveSQL)
+	exec(t, planner, leaveTestSQL)
 	if err := planner.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -376,5 +376,22 @@ func TestAHandOverGoesToTheRunThatHoldsTheLock(t *testing.T) {
 	next, err := r.handover(t.Context(), []*Run{now, old})
 	if err != nil || next[0] == nil || next[1] != nil {
 		t.Errorf("handover = %v, %v, want the heir behind the run that holds the lock", next, err)
+	}
+}
+
+func TestARunWhoseLeaseWasForcedSaysSo(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1")
+	run := r.mustStart(t, pool)
+	_, err := r.repo.Force(t.Context(), "L", run.token.Seq, lockrepo.Force{Actor: "ann", Reason: "stuck in a loop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.runs where state = 'lost' and error = 'released by force: stuck in a loop'`); n != 1 {
+		t.Error("the run doesn't say that it was forced, and why")
 	}
 }

@@ -18,9 +18,9 @@ func TestTwoBackstopsThatMeetDeliverOnce(t *testing.T) {
 	}
 	defer tx.Rollback(context.Background())
 	exec(t, pool, insertSQL, "1")
-	exec(t, tx, leaveSQL)
+	exec(t, tx, leaveTestSQL)
 	second := make(chan error, 1)
-	go func() { _, err := pool.Exec(context.Background(), leaveSQL); second <- err }()
+	go func() { _, err := pool.Exec(context.Background(), leaveTestSQL); second <- err }()
 	waitsForLock(t, pool)
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)

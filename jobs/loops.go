@@ -14,12 +14,12 @@ const (
 )
 
 // loops starts what every replica does beside its runs.
-func (r *Runner) loops(ctx context.Context, pooled bool) {
+func (r *Runner) loops(ctx context.Context, polling bool) {
 	r.loop(ctx, "planner", nil, func(ctx context.Context) (time.Duration, error) { return jitter(planEvery), r.plan(ctx) })
 	r.loop(ctx, "sweep", r.sweepNow, r.sweep)
 	r.loop(ctx, "backstop", nil, func(ctx context.Context) (time.Duration, error) { return jitter(backstopEvery), r.backstop(ctx) })
 	r.loop(ctx, "progress", nil, func(ctx context.Context) (time.Duration, error) { return progressEvery, r.flush(ctx) })
-	if !pooled { // a transaction pooler passes no notification on
+	if !polling { // a transaction pooler passes no notification on
 		r.loop(ctx, "listener", nil, r.listen)
 	}
 }
@@ -68,7 +68,8 @@ func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 // jitter keeps replicas that started together apart.
 func jitter(d time.Duration) time.Duration { return d*8/10 + rand.N(d*4/10) }
 
-// SKIP LOCKED: it takes rows in no order, and ends take several too. A run that ends at this moment writes its own.
+// SKIP LOCKED: it takes rows in no order, and ends take several too. A run that ends at this moment, and a checkpoint that
+// isn't committed yet, write their own.
 const progressSQL = `
 with p as materialized (
   select r.id, p.done, nullif(p.total, 0) as total from unnest($1::text[], $2::bigint[], $3::bigint[]) as p(run, done, total)
@@ -99,7 +100,7 @@ const (
 
 // listen hears that a lock was released by somebody outside, and lets a delivery that waited for it come at once.
 func (r *Runner) listen(ctx context.Context) (time.Duration, error) {
-	conn, err := r.pool.Acquire(ctx)
+	conn, err := r.direct.Acquire(ctx)
 	if err != nil {
 		return time.Second, err
 	}

@@ -37,7 +37,7 @@ func newCollector(counts func(context.Context) (Counts, error)) *collector {
 	return &collector{
 		counts:    counts,
 		leases:    desc("pawl_leases", "Leases by state: held, or stale (past its end and not taken yet).", "state"),
-		refusals:  desc("pawl_refusals_total", "Writes of old holders that the fence turned away."),
+		refusals:  desc("pawl_refusals_total", "Writes that the fence turned away; what log mode let pass is not among them."),
 		depth:     desc("pawl_queue_depth", "Deliveries that are due and that no worker has taken."),
 		oldest:    desc("pawl_queue_oldest_seconds", "How long the first delivery in the queue has been due."),
 		watermark: desc("pawl_planner_watermark_age_seconds", "How long the first unplanned tick has been due."),

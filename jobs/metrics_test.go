@@ -55,7 +55,7 @@ pawl_queue_depth 2
 # HELP pawl_queue_oldest_seconds How long the first delivery in the queue has been due.
 # TYPE pawl_queue_oldest_seconds gauge
 pawl_queue_oldest_seconds 1.5
-# HELP pawl_refusals_total Writes of old holders that the fence turned away.
+# HELP pawl_refusals_total Writes that the fence turned away; what log mode let pass is not among them.
 # TYPE pawl_refusals_total counter
 pawl_refusals_total 7
 `

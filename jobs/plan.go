@@ -22,7 +22,7 @@ const (
 select clock_timestamp(), exists (select from pawl.schedules where retired_at is null and next_at <= clock_timestamp())`
 
 	dueSQL = `
-select job, app, lock, definition, watermark, clock_timestamp() from pawl.schedules
+select job, app, lock, definition, watermark, clock_timestamp(), false from pawl.schedules
  where retired_at is null and next_at <= clock_timestamp() and job > $1 order by job limit $2 for update skip locked`
 
 	mostDue = 100 // schedules in one transaction
@@ -35,6 +35,7 @@ type planned struct {
 	unreadable     error // why stored isn't a definition: another version's, perhaps
 	watermark, now time.Time
 	next           *time.Time
+	retired        bool
 	ticks          []schedule.Tick
 	runs           int
 }
@@ -121,7 +122,7 @@ func dueSchedules(ctx context.Context, tx pgx.Tx, after string, most int) ([]*pl
 func scanPlanned(row pgx.CollectableRow) (*planned, error) {
 	var p planned
 	var job, app, lock string
-	if err := row.Scan(&job, &app, &lock, &p.stored, &p.watermark, &p.now); err != nil {
+	if err := row.Scan(&job, &app, &lock, &p.stored, &p.watermark, &p.now, &p.retired); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(p.stored, &p.definition); err != nil {
@@ -246,7 +247,7 @@ func (r *Runner) writePlan(ctx context.Context, tx pgx.Tx, ps []*planned) error 
 	}
 	b.Queue(moveWatermarkSQL, jobs, marks, nexts)
 	if len(c.locks) > 0 {
-		b.Queue(advanceSQL, c.locks)
+		b.Queue(leaveSQL, c.locks)
 	}
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 		return err

@@ -55,6 +55,23 @@ func TestAnEditPlansTheLastTicksByTheOldDefinition(t *testing.T) {
 	}
 }
 
+func TestAnEditLosesNoTickOfALongBacklog(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	old := Job{Name: "j", Schedule: "@every 1m", CatchUp: "all", Start: time.Now().Add(-3 * time.Hour), Lock: "L", MaxRetries: 5}
+	if err := r.registerJob(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	edited := old
+	edited.Schedule = "@daily"
+	if err := r.registerJob(t.Context(), edited); err != nil {
+		t.Fatal(err)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.periods where state = 'open'`); n != 180 {
+		t.Errorf("%d of 180 ticks of the old schedule are owed", n)
+	}
+}
+
 func TestTwoReplicasThatRegisterAtOnceStoreOneJob(t *testing.T) {
 	t.Parallel()
 	r, pool := opened(t)

@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,32 @@ import (
 	"pawl/internal/pgtest"
 	"pawl/jobs"
 )
+
+func TestADirectWayPastThePoolerListens(t *testing.T) {
+	t.Parallel()
+	direct := pgtest.URL(t)
+	look := pgtest.Open(t, direct)
+	pool := pgtest.Open(t, pgtest.Pooler(t, direct))
+	_, l, _ := start(t, jobs.Config{Pool: pool, Direct: look}, jobs.Job{Name: "settle", Schedule: "@daily", Start: daysAgo(3), Func: nothing})
+	until(t, look, 3, completeSQL, "settle")
+	if !l.has("runner started", "polling=false") {
+		t.Error("the runner polls though it was shown a way past the pooler")
+	}
+	if n := count(t, look, `select count(*) from pg_stat_activity where datname = current_database() and query ~* '^listen'`); n == 0 {
+		t.Error("nobody listens")
+	}
+}
+
+func TestADirectWayToAnotherDatabaseIsRefused(t *testing.T) {
+	t.Parallel()
+	r, err := jobs.New(jobs.Config{Pool: pgtest.New(t), Direct: pgtest.New(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "another database") {
+		t.Errorf("Run = %v, want a refusal", err)
+	}
+}
 
 func TestRunsWorkBehindATransactionPooler(t *testing.T) {
 	t.Parallel()
@@ -39,5 +66,17 @@ func TestRunsWorkBehindATransactionPooler(t *testing.T) {
 	}
 	if !l.has("runner started", "polling=true") {
 		t.Error("the log doesn't say that the runner polls")
+	}
+}
+
+func TestAPoolThatPreparesBehindAPoolerIsRefused(t *testing.T) {
+	t.Parallel()
+	through := strings.Replace(pgtest.Pooler(t, pgtest.URL(t)), "default_query_exec_mode=exec", "default_query_exec_mode=cache_statement", 1)
+	r, err := jobs.New(jobs.Config{Pool: pgtest.Open(t, through)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "default_query_exec_mode=exec") {
+		t.Errorf("Run = %v, want it to name the setting", err)
 	}
 }

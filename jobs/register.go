@@ -11,7 +11,7 @@ import (
 
 const (
 	storedSQL = `
-select job, app, lock, definition, watermark, clock_timestamp() from pawl.schedules where job = $1 for update`
+select job, app, lock, definition, watermark, clock_timestamp(), retired_at is not null from pawl.schedules where job = $1 for update`
 
 	// What the old definition owed since its watermark nobody can say: this row says that.
 	lostSQL = `
@@ -89,7 +89,7 @@ func (r *Runner) edit(ctx context.Context, tx pgx.Tx, j Job, old *planned) error
 	if old.App != d.App {
 		return fmt.Errorf("it %w, %q: rename this job, or set jobs.Config.App to %q", errOtherApp, old.App, old.App)
 	}
-	if old.unreadable == nil && old.definition == d {
+	if old.unreadable == nil && old.definition == d && !old.retired {
 		return nil
 	}
 	s, err := d.parse()
@@ -100,8 +100,10 @@ func (r *Runner) edit(ctx context.Context, tx pgx.Tx, j Job, old *planned) error
 	if j.Start.After(now) {
 		now = j.Start
 	}
-	if err := r.planRest(ctx, tx, old); err != nil {
-		return err
+	if !old.retired {
+		if err := r.planRest(ctx, tx, old); err != nil {
+			return err
+		}
 	}
 	r.log.InfoContext(ctx, "schedule changed", "job", j.Name, "was", old.Schedule, "is", d.Schedule)
 	_, err = tx.Exec(ctx, editSQL, j.Name, d.Lock, string(d.json()), now, nextAt(s, now))

@@ -10,7 +10,7 @@ import (
 func TestARetryWaitsBetweenASecondAndTheMostAtEveryAttempt(t *testing.T) {
 	t.Parallel()
 	for _, delay := range []time.Duration{1, 30 * time.Second, time.Hour, 1<<63 - 1} {
-		j, _, err := Job{Name: "j", Schedule: "@manual", RetryDelay: delay, Func: func(context.Context, *Run) error { return nil }}.withDefaults()
+		j, err := Job{Name: "j", Schedule: "@manual", RetryDelay: delay, Func: func(context.Context, *Run) error { return nil }}.withDefaults()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,8 +39,21 @@ func TestAPanicIsAFailureWithItsStack(t *testing.T) {
 		panic("no such merchant")
 	}}
 	start(t, jobs.Config{Pool: pool}, job)
-	until(t, pool, 1, `select count(*) from pawl.runs where state = 'failed' and error like '%no such merchant%retry_test.go%'`)
+	until(t, pool, 1, `select count(*) from pawl.runs where state = 'failed' and error like E'panic: no such merchant\npawl/jobs_test.TestAPanic%retry_test.go%'`)
 	until(t, pool, 1, `select count(*) from pawl.periods where state = 'dead'`)
+}
+
+func TestAnErrorThatIsNoTextForPostgresIsRecordedAllTheSame(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	job := jobs.Job{Name: "settle", Schedule: "@daily", Start: daysAgo(1), MaxRetries: jobs.NoRetries, Func: func(context.Context, *jobs.Run) error {
+		return errors.New("bad \x00 bytes \xff" + strings.Repeat("é", 4000))
+	}}
+	_, l, _ := start(t, jobs.Config{Pool: pool}, job)
+	until(t, pool, 1, `select count(*) from pawl.runs where state = 'failed' and error like 'bad _ bytes _é%'`)
+	if !l.has("level=ERROR", "period is dead", "job=settle") {
+		t.Error("the log has no error that says that the period is dead")
+	}
 }
 
 func TestARetryWaitsForItsTimeAtTheHeadOfTheLine(t *testing.T) {

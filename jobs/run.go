@@ -34,6 +34,7 @@ type Run struct {
 	kept       *lockrepo.Kept
 	delivery   int64
 	checkpoint []byte
+	more       bool   // another period of the lock was open
 	heir       string // id of the run that a hand-over would start
 
 	done, total, flushed atomic.Int64 // flushed: the last done that was written, plus one

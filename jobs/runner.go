@@ -25,7 +25,6 @@ import (
 const (
 	callTimeout   = 10 * time.Second // of a database call that no caller bounds
 	drainPatience = 2 * time.Second  // for a function to return once the shutdown's grace is over
-	ownConns      = 10               // pawl's own connections, apart from Config.Pool and the heartbeats' two
 	executors     = 2                // transactions of coalesced starts, ends and hand-overs at a time, each
 	mostBatch     = 256              // requests in one of them
 )
@@ -33,6 +32,7 @@ const (
 // Config configures a [Runner]. Pool is required; the zero value of the other fields means their default.
 type Config struct {
 	Pool        *pgxpool.Pool         // what jobs write through; the runner opens connections of its own beside it
+	Direct      *pgxpool.Pool         // the same database past a pooler, for LISTEN; default Pool, and polling where that is pooled
 	App         string                // whose jobs these are; default "default"
 	Holder      string                // unique among live processes; default host/pid/random
 	Concurrency int                   // runs at a time, 1 to 1000; default 10
@@ -48,7 +48,8 @@ type Runner struct {
 	metrics *Metrics
 	jobs    map[string]Job
 
-	pool   *pgxpool.Pool
+	pool   *pgxpool.Pool // pawl's own, beside cfg.Pool
+	direct *pgxpool.Pool // River's and the listener's: pool, or past the pooler
 	repo   *lockrepo.Repo
 	client *river.Client[pgx.Tx]
 	plans  planCache
@@ -81,7 +82,7 @@ func New(cfg Config) (*Runner, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	switch {
 	case cfg.Pool == nil:
-		return nil, &ConfigError{Field: "Pool", Value: "nil", Fix: "give the pool that jobs write through"}
+		return nil, &ConfigError{Field: "Pool", Fix: "give the pool that jobs write through"}
 	case cfg.Concurrency < 1 || cfg.Concurrency > 1000:
 		return nil, &ConfigError{Field: "Concurrency", Value: cfg.Concurrency, Fix: "use 1 to 1000"}
 	case cfg.Grace < 0:
@@ -100,7 +101,7 @@ func New(cfg Config) (*Runner, error) {
 // Add adds a job. It returns a [*ConfigError] or [*JobError] that names the field, the value and the fix. All jobs are added
 // before Run.
 func (r *Runner) Add(j Job) error {
-	j, _, err := j.withDefaults()
+	j, err := j.withDefaults()
 	if err != nil {
 		return err
 	}
@@ -122,27 +123,32 @@ func (r *Runner) Run(ctx context.Context) error {
 	for _, name := range r.names {
 		r.ttls = append(r.ttls, r.jobs[name].TTL.Milliseconds())
 	}
-	pooled, err := r.open(ctx)
+	polling, err := r.open(ctx)
 	if err != nil {
 		return stopped(ctx, err)
 	}
 	defer r.shut()
+	// A server that has restarted is adopted; a copy that was restored elsewhere must not run production's owed periods.
+	if err := r.repo.Adopt(ctx, false); err != nil {
+		return stopped(ctx, fmt.Errorf("jobs: %w", err))
+	}
 	if err := r.register(ctx); err != nil {
 		return stopped(ctx, err)
 	}
 	root, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(ErrDrained)
 	r.cancel = cancel
-	if err := r.deliver(root, pooled); err != nil {
+	if err := r.deliver(root, polling); err != nil {
 		return err
 	}
 	background, stop := context.WithCancel(root)
-	r.loops(background, pooled)
-	r.log.InfoContext(ctx, "runner started", "holder", r.cfg.Holder, "jobs", r.names, "concurrency", r.cfg.Concurrency, "polling", pooled)
+	r.loops(background, polling)
+	r.log.InfoContext(ctx, "runner started", "holder", r.cfg.Holder, "jobs", r.names, "concurrency", r.cfg.Concurrency, "polling", polling)
 	<-ctx.Done()
 	r.drain(root)
 	stop()
 	r.busyFor.Wait()
+	r.log.InfoContext(ctx, "runner stopped", "holder", r.cfg.Holder)
 	return nil
 }
 
@@ -152,39 +158,6 @@ func stopped(ctx context.Context, err error) error {
 		return nil //nolint:nilerr // whatever failed, it was told to stop
 	}
 	return err
-}
-
-// open opens what the runner needs of the database.
-func (r *Runner) open(ctx context.Context) (pooled bool, err error) {
-	base := r.cfg.Pool.Config()
-	if pooled, err = lockrepo.IsPooled(ctx, base.ConnConfig); err != nil {
-		return pooled, fmt.Errorf("jobs: %w", err)
-	}
-	// Planning dominates single starts unless the plan is kept; and a plan that was made while a table was small must
-	// not go on scanning the whole of it.
-	settings := map[string]string{"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"}
-	if r.pool, err = lockrepo.OwnPool(ctx, base, "pawl "+r.cfg.App, ownConns, settings); err != nil {
-		return pooled, fmt.Errorf("jobs: %w", err)
-	}
-	r.repo, err = lockrepo.New(lockrepo.Config{ //nolint:contextcheck // its heartbeats outlive this call
-		Pool: r.pool, Holder: r.cfg.Holder, Grace: r.cfg.Grace, Logger: r.log, Registerer: r.cfg.Registerer,
-	})
-	if err != nil {
-		r.pool.Close()
-		return pooled, err
-	}
-	r.starts = newBatcher(executors, mostBatch, r.start)
-	r.ends = newBatcher(executors, mostBatch, r.end)
-	r.handovers = newBatcher(executors, mostBatch, r.handover)
-	return pooled, nil
-}
-
-func (r *Runner) shut() {
-	r.starts.close()
-	r.ends.close()
-	r.handovers.close()
-	r.repo.Close()
-	r.pool.Close()
 }
 
 // Ready answers nil, or a [*NotReadyError] that says why the runner takes no work.

@@ -95,13 +95,14 @@ with k as materialized (select incarnation, floor from pawl.clock where incarnat
   select f.name, f.token, f.grant_id, f.holder, f.key, f.acquired_at, f.expires_at, 'taken_over', t.token, f.beats, f.longest_gap
     from free f join taken t on t.name = f.name where f.grant_id is not null
 ), heir as (
-  update pawl.tenures e set how = 'taken_over', successor = t.token from free f join taken t on t.name = f.name
-   where f.grant_id is null and e.lock = f.name and e.token = f.token and e.how = 'expired'
+  update pawl.tenures e set how = case e.how when 'expired' then 'taken_over' else e.how end, successor = t.token
+    from free f join taken t on t.name = f.name
+   where f.grant_id is null and e.lock = f.name and e.token = f.token and e.how in ('expired', 'forced')
 )
 select r.lock,
        case when p.lock is not null then 'started' when d.lock is null then 'nothing'
             when exists (select from k) then 'busy' else 'adopt' end,
-       ` + runColumns + `
+       ` + runColumns + `, ` + moreColumn + `
   from req r left join due d on d.lock = r.lock left join per p on p.lock = r.lock left join granted g on g.name = p.lock
   left join pawl.checkpoints c on c.job = p.job and c.key = p.key and c.revision = p.revision`
 
@@ -109,7 +110,13 @@ select r.lock,
 const runColumns = `coalesce(p.run::text, ''), coalesce(p.token, 0), coalesce(p.job, ''), coalesce(p.key, ''), coalesce(p.revision, 0),
        coalesce(p.attempts, 0), coalesce(p.max_attempts, 0), p.scheduled_at, p.start_at, p.end_at, g.acquired_at, g.expires_at, c.value`
 
-// runRow receives runColumns.
+// moreColumn says whether another period of the lock is open: without one a hand-over isn't worth its round trip. It
+// may be wrong by what was planned since; then the end delivers that.
+const moreColumn = `
+       exists (select from pawl.periods n where n.lock = p.lock and n.ended_at is null and n.state = 'open'
+                  and (n.job, n.key, n.revision) <> (p.job, p.key, p.revision))`
+
+// runRow receives runColumns and moreColumn.
 type runRow struct {
 	id                                 string
 	token                              int64
@@ -117,12 +124,13 @@ type runRow struct {
 	revision, attempt, most            int
 	scheduled, start, end, got, expire *time.Time
 	checkpoint                         []byte
+	more                               bool
 }
 
 func (x *runRow) dest() []any {
 	return []any{
 		&x.id, &x.token, &x.job, &x.key, &x.revision, &x.attempt, &x.most,
-		&x.scheduled, &x.start, &x.end, &x.got, &x.expire, &x.checkpoint,
+		&x.scheduled, &x.start, &x.end, &x.got, &x.expire, &x.checkpoint, &x.more,
 	}
 }
 
@@ -134,7 +142,7 @@ func (r *Runner) run(x runRow, lock string, delivery int64, sent lockrepo.Instan
 	run := &Run{
 		ID: id, Job: x.job, Revision: x.revision, Attempt: x.attempt, ScheduledAt: x.scheduled.UTC(),
 		Period: schedule.Period{Key: x.key, Start: x.start.UTC(), End: x.end.UTC(), Offset: j.PeriodOffset},
-		runner: r, job: j, most: x.most, token: tok, delivery: delivery, checkpoint: x.checkpoint,
+		runner: r, job: j, most: x.most, token: tok, delivery: delivery, checkpoint: x.checkpoint, more: x.more,
 	}
 	run.lease = r.repo.Granted(tok, id, r.cfg.Holder, j.TTL, sent)
 	run.lease.AcquiredAt, run.lease.ExpiresAt = x.got.UTC(), x.expire.UTC()
@@ -171,7 +179,7 @@ func (r *Runner) start(ctx context.Context, qs []startRequest) ([]started, error
 		})
 		return err
 	})
-	b.Queue(advanceSQL, locks)
+	b.Queue(leaveSQL, locks)
 	if err := r.transact(ctx, &b); err != nil {
 		return nil, err
 	}

@@ -56,7 +56,12 @@ func TestAPlannerThatStopsInsideItsTransactionGivesTheLanesUp(t *testing.T) {
 	planned := make(chan error, 1)
 	go func() { planned <- r.plan(context.Background()) }()
 	<-s.reached
-	defer func() { close(s.release); <-planned }()
+	defer func() {
+		close(s.release)
+		if err := <-planned; err == nil {
+			t.Error("the planner that stood still has committed")
+		}
+	}()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if _, err := pool.Exec(ctx, enterSQL); err != nil {

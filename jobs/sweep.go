@@ -10,9 +10,10 @@ import (
 )
 
 // The sweep starts from runs: a lock that was forced, taken by somebody else or deleted doesn't say any more that a
-// run died under it. The last column is when the next lease of a run ends.
+// run died under it. The last column is how long a live lease still lasts, in
+// ms by the database's clock.
 const sweepListSQL = `
-select r.id::text, r.lock, live.expires_at
+select r.id::text, r.lock, (extract(epoch from live.expires_at - clock_timestamp()) * 1000)::bigint
   from pawl.runs r
   left join pawl.locks live on live.name = r.lock and live.token = r.token and live.grant_id = r.id and live.expires_at > clock_timestamp()
  where r.ended_at is null and (live.name is null or live.expires_at < clock_timestamp() + interval '2 s')
@@ -39,7 +40,11 @@ with l as materialized (select * from pawl.locks where name = $2 for update skip
 ), lost as (
   update pawl.runs r
      set ended_at = clock_timestamp(),
-         error = case when (select count(*) from per) = 1 then 'the lease ended without a word from its holder' end,
+         error = case when (select count(*) from per) = 1 then coalesce(
+           (select 'released by force: ' || coalesce(a.reason, 'no reason given') from pawl.tenures t
+              left join pawl.audit a on a.lock = t.lock and a.token = t.token
+             where t.lock = r.lock and t.token = r.token and t.how = 'forced' order by a.id desc nulls last limit 1),
+           'the lease ended without a word from its holder') end,
          state = coalesce((select p.state from pawl.periods p
            where p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = r.id and p.state in ('complete', 'cancelled')), 'lost')
     from dead d cross join lane where lane.ok and r.id = d.id and r.ended_at is null
@@ -73,22 +78,22 @@ func (r *Runner) sweep(ctx context.Context) (again time.Duration, err error) {
 	again = time.Second
 	type dead struct {
 		run, lock string
-		until     *time.Time
+		left      *int64
 	}
 	rows, err := r.pool.Query(ctx, sweepListSQL)
 	if err != nil {
 		return again, err
 	}
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d dead, err error) {
-		return d, row.Scan(&d.run, &d.lock, &d.until)
+		return d, row.Scan(&d.run, &d.lock, &d.left)
 	})
 	if err != nil {
 		return again, err
 	}
 	var errs []error // one run that can't be ended must not keep the others from it
 	for _, d := range found {
-		if d.until != nil {
-			again = min(again, max(time.Until(*d.until), 0)+10*time.Millisecond)
+		if d.left != nil {
+			again = min(again, time.Duration(max(*d.left, 0)+10)*time.Millisecond)
 			continue
 		}
 		if err := r.sweepRun(ctx, d.run, d.lock); err != nil {
@@ -111,6 +116,7 @@ func (r *Runner) sweepRun(ctx context.Context, run, lock string) error {
 			r.log.WarnContext(ctx, "run swept: its lease had ended", "job", job, "period", key, "run", run, "attempt", attempt,
 				"lock", lock, "token", token, "holder", holder, "outcome", state, "period_state", period)
 			if period == "dead" {
+				r.log.ErrorContext(ctx, "period is dead: no run of it is left", "job", job, "period", key, "runs", attempt, "outcome", stateLost)
 				r.metrics.Periods.WithLabelValues(job, "dead", stateLost).Inc()
 			}
 			return nil

@@ -55,6 +55,9 @@ func trigger(ctx context.Context, tx pgx.Tx, job, actor string) (string, error) 
 	if err != nil {
 		return "", err
 	}
+	if p.retired {
+		return "", fmt.Errorf("%w %q: it is retired", ErrUnknownJob, job)
+	}
 	s, err := p.parse()
 	if err != nil {
 		return "", err

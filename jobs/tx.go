@@ -98,6 +98,8 @@ func (g *guarded) work(ctx context.Context, fn func(pgx.Tx) error, last func(con
 const checkpointSQL = `
 with previous as materialized (
   select operation from pawl.checkpoints where job = $1 and key = $2 and revision = $3::int
+), progress as (
+  update pawl.runs set done = coalesce(nullif($7::bigint, -1), done), total = coalesce(nullif($8::bigint, -1), total) where id = $9::text::uuid
 )
 insert into pawl.checkpoints as c (job, key, revision, token, operation, value)
 select p.job, p.key, p.revision, $4::bigint, $5::text::uuid, $6::text::jsonb
@@ -119,7 +121,9 @@ func (r *Run) Checkpoint(ctx context.Context, tx pgx.Tx, v any) error {
 		return fmt.Errorf("jobs: checkpoint of %s %s: %w", r.Job, r.Period.Key, err)
 	}
 	operation, previous := uuid.New(), ""
-	err = g.QueryRow(ctx, checkpointSQL, r.Job, r.Period.Key, r.Revision, r.token.Seq, operation.String(), string(value)).Scan(&previous)
+	done, total := r.progress()
+	err = g.QueryRow(ctx, checkpointSQL, r.Job, r.Period.Key, r.Revision, r.token.Seq, operation.String(), string(value),
+		done, total, r.ID.String()).Scan(&previous)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("jobs: checkpoint of %s %s: the period is not this run's: %w", r.Job, r.Period.Key, fence.ErrNotHeld)

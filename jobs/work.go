@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -55,7 +56,7 @@ func (r *Runner) begin(ctx context.Context, name string, delivery int64) *Run {
 // sendStart sends a start until it is answered, for a while.
 func (r *Runner) sendStart(ctx context.Context, q startRequest) (s started, err error) {
 	sent := lockrepo.Now()
-	err = r.insist(callTimeout, func() (err error) {
+	err = r.insist(ctx, callTimeout, func() (err error) {
 		s, err = r.starts.do(q)
 		if refused(err) {
 			sent = lockrepo.Now() // nothing was done
@@ -84,7 +85,9 @@ func (r *Runner) period(ctx context.Context, run *Run, more bool) *Run {
 	defer stop()
 	r.live.add(run)
 	defer r.live.remove(run)
-	r.metrics.Lateness.WithLabelValues(run.Job).Observe(run.lease.AcquiredAt.Sub(run.ScheduledAt).Seconds())
+	if run.Attempt == 1 {
+		r.metrics.Lateness.WithLabelValues(run.Job).Observe(run.lease.AcquiredAt.Sub(run.ScheduledAt).Seconds())
+	}
 	if r.log.Enabled(ctx, slog.LevelInfo) {
 		run.Logger().InfoContext(ctx, "run started", "acquired_at", run.lease.AcquiredAt, "expires_at", run.lease.ExpiresAt)
 	}
@@ -96,7 +99,7 @@ func (r *Runner) period(ctx context.Context, run *Run, more bool) *Run {
 	case run.ended.Load(): // abandoned
 		return nil
 	}
-	if outcome == stateComplete && more {
+	if outcome == stateComplete && more && run.more {
 		if next := r.next(ctx, run); next != nil {
 			r.ended(ctx, run, stateComplete, true, nil)
 			return next
@@ -138,7 +141,7 @@ func (r *Runner) call(ctx context.Context, run *Run) (outcome string, err error)
 			if stuck {
 				r.unstick(ctx, run, err)
 			}
-			return outcomeOf(ctx, err), errors.Join(cause, err)
+			return outcomeOf(ctx, err), because(cause, err)
 		case <-ignored.C:
 			stuck = true
 			r.stick(ctx, run, cause, since)
@@ -187,7 +190,7 @@ func protect(ctx context.Context, run *Run, done chan<- error) {
 	err := errExited
 	defer func() {
 		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack()}
+			err = &PanicError{Value: v, Stack: userStack(debug.Stack())}
 		}
 		done <- err
 	}()
@@ -196,6 +199,29 @@ func protect(ctx context.Context, run *Run, done chan<- error) {
 		_ = returned.Error()
 	}
 	err = returned
+}
+
+// userStack leaves out the frames above the panic: they are the recovery's.
+func userStack(stack []byte) []byte {
+	if _, after, ok := bytes.Cut(stack, []byte("\npanic(")); ok {
+		if _, user, ok := bytes.Cut(after, []byte("\n\t")); ok {
+			if _, user, ok = bytes.Cut(user, []byte("\n")); ok {
+				return user
+			}
+		}
+	}
+	return stack
+}
+
+// because is the cause of a context's end with what the function said of it, if that says more.
+func because(cause, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return cause
+	}
+	if errors.Is(err, cause) {
+		return err
+	}
+	return errors.Join(cause, err)
 }
 
 func outcomeOf(ctx context.Context, err error) string {

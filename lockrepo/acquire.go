@@ -51,7 +51,7 @@ func (r *Repo) AcquireRequest(ctx context.Context, q Request) (Lease, error) {
 		r.cfg.Logger.DebugContext(ctx, "lock acquired", "token", l.Token, "grant_id", l.Grant, "holder", l.Holder)
 		return l, nil
 	case ours && unanswered(err):
-		r.busy.Go(func() { r.undo(context.WithoutCancel(ctx), q) })
+		r.beside(func(ctx context.Context) { r.undo(ctx, q) })
 	}
 	if errors.Is(err, ErrHeld) || errors.Is(err, ErrEnded) {
 		return Lease{}, err
@@ -96,8 +96,8 @@ func (r *Repo) acquire(ctx context.Context, q Request) (Lease, error) {
 type grant struct {
 	outcome, holder string
 	token           int64
+	acquired        *time.Time
 	expires         *time.Time
-	acquired, now   *time.Time
 }
 
 func (a *grant) held(lock string) error {
@@ -129,7 +129,7 @@ func (r *Repo) acquireOnce(ctx context.Context, q Request, a *grant) (Lease, err
 func unanswered(err error) bool {
 	var pg *pgconn.PgError
 	switch {
-	case errors.Is(err, ErrHeld), errors.Is(err, ErrEnded), pgconn.SafeToRetry(err):
+	case errors.Is(err, ErrHeld), errors.Is(err, ErrEnded), errors.As(err, new(unsentError)), pgconn.SafeToRetry(err):
 		return false
 	case errors.As(err, &pg):
 		return pg.Code[:2] == "57" || pg.Code[:2] == "08"

@@ -51,9 +51,9 @@ with k as materialized (
          case when f.own then 'reacquired' else 'taken_over' end, t.token, f.beats, f.longest_gap
     from free f join taken t on t.name = f.name where f.grant_id <> $3::uuid
 ), heir as (
-  update pawl.tenures e set how = 'taken_over', successor = t.token
+  update pawl.tenures e set how = case e.how when 'expired' then 'taken_over' else e.how end, successor = t.token
     from free f join taken t on t.name = f.name
-   where f.grant_id is null and e.lock = f.name and e.token = f.token and e.how = 'expired'
+   where f.grant_id is null and e.lock = f.name and e.token = f.token and e.how in ('expired', 'forced')
 )
 select case when g.name is not null then 'granted'
             when not exists (select from k) then 'adopt'

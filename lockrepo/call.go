@@ -63,12 +63,12 @@ func (r *Repo) ask(ctx context.Context, q query) error {
 	defer cancel()
 	c, err := r.cfg.Pool.Acquire(ctx)
 	if err != nil {
-		return err
+		return unsentError{err}
 	}
 	defer c.Release()
 	plain, err := r.mustNotPrepare(ctx, c.Conn())
 	if err != nil {
-		return err
+		return unsentError{err}
 	}
 	defer r.m.roundTrip(time.Now())
 	if plain {
@@ -76,6 +76,12 @@ func (r *Repo) ask(ctx context.Context, q query) error {
 	}
 	return one(ctx, c.Conn(), 0, q)
 }
+
+// unsentError is a failure before the statement was sent.
+type unsentError struct{ error }
+
+// Unwrap returns the failure.
+func (e unsentError) Unwrap() error { return e.error }
 
 const (
 	poolerAbsent = iota + 1

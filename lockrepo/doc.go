@@ -35,12 +35,14 @@
 //     deadline, which lies before the lease's end. Then the context ends with
 //     [ErrExpired].
 //   - The process exhausts its pool: heartbeats have two connections of their
-//     own, and one statement renews all leases of the process.
+//     own, and one statement renews all leases that are due, up to 1,000.
 //   - One lock row is locked by somebody: the beat passes over it, and that
 //     lease alone is asked for on the second connection.
 //   - The database is restarted or replaced: no token is granted until the
 //     clock row knows the new server, see [Repo.Adopt]. Leases live on.
 //   - A lock row is deleted by hand: the next token is larger still.
 //
-// Every lease that ends leaves a [Tenure], whatever ended it.
+// Every lease that ends leaves a [Tenure], whatever ended it: an expired one is
+// written down by the grant or the sweep that finds it. Only a row that is
+// deleted by hand takes its live lease along unrecorded.
 package lockrepo

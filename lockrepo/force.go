@@ -41,7 +41,7 @@ with mine as materialized (
   select pg_notify('pawl_released', name) from freed
 )
 select e.lock, e.token, coalesce(e.holder, ''), e.acquired_at, e.ended_at, e.how, e.successor,
-       (select count(*) from pawl.refusals f where f.lock = e.lock and f.token = e.token), e.beats, e.longest_gap,
+       (select count(*) from pawl.refusals f where f.lock = e.lock and f.token = e.token and not f.passed), e.beats, e.longest_gap,
        '', null::timestamptz
   from ended e, told`
 
@@ -56,8 +56,8 @@ select count(*) from (
 // tenure and an audit row in the same transaction. It doesn't wait: the
 // holder's open guarded transactions may still commit, and until they have
 // ended nobody is granted the lock; Kill ends them now. It answers
-// [ErrNotFound] if there is no such lock, and a [*LostError], which is
-// [ErrNotHeld], if the token isn't the live one: look again before you force.
+// [ErrNotFound] if there is no such lock, and [ErrNotHeld] if that token has no
+// lease any more: look again before you force.
 func (r *Repo) Force(ctx context.Context, lock string, token int64, f Force) (Tenure, error) {
 	if err := f.check(lock); err != nil {
 		return Tenure{}, fmt.Errorf("lockrepo: force: %w", err)
@@ -65,16 +65,17 @@ func (r *Repo) Force(ctx context.Context, lock string, token int64, f Force) (Te
 	var t Tenure
 	err := r.ask(ctx, query{forceSQL, []any{lock, token, f.Actor, f.Reason, f.Kill}, single(t.dest()...)})
 	if errors.Is(err, pgx.ErrNoRows) {
-		if _, err := r.Show(ctx, lock); err != nil {
-			return Tenure{}, err
+		i, err := r.Show(ctx, lock)
+		if err == nil {
+			err = fmt.Errorf("lockrepo: force %q: token %s has no lease, the lock is %s with token %s: %w",
+				lock, fence.FormatSeq(token), i.State, fence.FormatSeq(i.Token), ErrNotHeld)
 		}
-		return Tenure{}, r.whyLost(ctx, Lease{Token: fence.Token{Lock: lock, Seq: token}})
+		return Tenure{}, err
 	}
 	if err != nil {
 		return Tenure{}, fmt.Errorf("lockrepo: force %q: %w", lock, err)
 	}
 	t.utc()
-	r.m.ends.WithLabelValues("forced").Inc()
 	r.cfg.Logger.WarnContext(ctx, "lock released by force", "lock", lock, "token", token, "holder", t.Holder, "actor", f.Actor, "reason", f.Reason)
 	if !f.Kill {
 		return t, nil

@@ -45,12 +45,11 @@ func (n *line) batch(ctx context.Context, ls []Lease) ([]verdict, time.Time, err
 	if len(rest) == 0 {
 		return out, now, nil
 	}
-	why := make([]verdict, len(rest))
-	if n.do(ctx, causeQuery(rest, why)) != nil {
-		return out, now, nil // the beat has its answer; these are asked for one by one
-	}
-	for i, at := range places {
-		out[at] = why[i]
+	why := make([]verdict, len(rest)) // without an answer, these are asked for one by one
+	if n.do(ctx, causeQuery(rest, why)) == nil {
+		for i, at := range places {
+			out[at] = why[i]
+		}
 	}
 	return out, now, nil
 }
@@ -80,13 +79,11 @@ func (n *line) do(ctx context.Context, q query) error {
 		limit = time.Until(until) * 4 / 5
 	}
 	defer n.m.roundTrip(time.Now())
-	err := one(ctx, n.conn, limit, q)
-	if n.conn.IsClosed() {
-		n.conn = nil // pgx cleans up in the background
-	}
-	return err
+	return one(ctx, n.conn, limit, q)
 }
 
+// connect replaces a closed connection, whose farewell pgx says in the
+// background.
 func (n *line) connect(ctx context.Context) error {
 	if n.conn != nil && !n.conn.IsClosed() {
 		return nil
@@ -111,7 +108,7 @@ func (n *line) connect(ctx context.Context) error {
 		return nil
 	}
 	if err := n.cfg.AfterConnect(ctx, n.conn); err != nil {
-		n.close()
+		closeConn(ctx, n.conn)
 		return fmt.Errorf("lockrepo: after connect: %w", err)
 	}
 	return nil
@@ -119,14 +116,14 @@ func (n *line) connect(ctx context.Context) error {
 
 func (n *line) close() {
 	if n.conn != nil {
-		closeConn(n.conn)
+		closeConn(context.Background(), n.conn)
 		n.conn = nil
 	}
 }
 
 // closeConn says goodbye, for a moment.
-func closeConn(c *pgx.Conn) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+func closeConn(ctx context.Context, c *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = c.Close(ctx)
 }

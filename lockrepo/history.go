@@ -11,7 +11,7 @@ import (
 // $1 lock, $2 before (0: newest), $3 limit.
 const historySQL = `
 select t.lock, t.token, coalesce(t.holder, ''), t.acquired_at, t.ended_at, t.how, t.successor,
-       (select count(*) from pawl.refusals f where f.lock = t.lock and f.token = t.token), t.beats, t.longest_gap,
+       (select count(*) from pawl.refusals f where f.lock = t.lock and f.token = t.token and not f.passed), t.beats, t.longest_gap,
        '', null::timestamptz
   from pawl.tenures t where t.lock = $1 and ($2::bigint = 0 or t.token < $2::bigint)
  order by t.token desc limit $3::int`
@@ -20,7 +20,7 @@ select t.lock, t.token, coalesce(t.holder, ''), t.acquired_at, t.ended_at, t.how
 // yet: their row still says so. $1 limit.
 const staleSQL = `
 select s.lock, s.token, coalesce(s.holder, ''), s.acquired_at, s.ended_at, s.how, s.successor,
-       (select count(*) from pawl.refusals f where f.lock = s.lock and f.token = s.token), s.beats, s.longest_gap,
+       (select count(*) from pawl.refusals f where f.lock = s.lock and f.token = s.token and not f.passed), s.beats, s.longest_gap,
        coalesce(h.holder, l.holder, ''), coalesce(h.acquired_at, l.acquired_at)
   from (
     (select lock, token, holder, acquired_at, ended_at, how, successor, beats, longest_gap from pawl.tenures
@@ -74,8 +74,10 @@ func (r *Repo) tenures(ctx context.Context, sql string, args ...any) ([]Tenure, 
 }
 
 func (t *Tenure) dest() []any {
-	return []any{&t.Lock, &t.Token, &t.Holder, &t.AcquiredAt, &t.EndedAt, &t.How, &t.Successor, &t.Refusals, &t.Beats,
-		(*time.Duration)(&t.LongestGap), &t.SuccessorHolder, &t.SuccessorAt}
+	return []any{
+		&t.Lock, &t.Token, &t.Holder, &t.AcquiredAt, &t.EndedAt, &t.How, &t.Successor, &t.Refusals, &t.Beats,
+		(*time.Duration)(&t.LongestGap), &t.SuccessorHolder, &t.SuccessorAt,
+	}
 }
 
 // utc also copies what the next row would overwrite.
@@ -90,43 +92,50 @@ func (t *Tenure) utc() {
 // RefusalFilter chooses refusals. The zero RefusalFilter means the latest 100.
 type RefusalFilter struct {
 	Lock   string // empty: of all locks
+	Kind   string // refused or passed; empty: both
 	Limit  int    // 1 to 1000; 0: 100
 	Before int64  // ids below this one: the last of the page before; 0: from the newest
 }
 
-// $1 lock, $2 before, $3 limit.
+// $1 lock, $2 before, $3 limit, $4 kind.
 const refusalsSQL = `
-select id, at, coalesce(lock, ''), coalesce(token, 0), coalesce(current, 0), coalesce(holder, ''), late_by,
-       coalesce(target, ''), coalesce(statement, '')
+select id, at, coalesce(lock, ''), token, coalesce(current, 0), coalesce(holder, ''), late_by,
+       coalesce(target, ''), coalesce(statement, ''), passed
   from pawl.refusals where ($1::text = '' or lock = $1::text) and ($2::bigint = 0 or id < $2::bigint)
+   and ($4::text = '' or passed = ($4::text = 'passed'))
  order by id desc limit $3::int`
 
-// Refusals returns the writes that the fence turned away, the newest first.
+// Refusals returns the writes that the fence turned away, and those that a
+// table protected in log mode let pass, the newest first.
 func (r *Repo) Refusals(ctx context.Context, f RefusalFilter) ([]Refusal, error) {
 	n, err := checkLimit(f.Limit)
-	if err == nil && f.Before < 0 {
+	switch {
+	case err != nil:
+	case f.Before < 0:
 		err = errBefore
+	case f.Kind != "" && f.Kind != Refused && f.Kind != Passed:
+		err = fmt.Errorf("kind %q does not exist: use %s or %s, or leave it empty for both", f.Kind, Refused, Passed)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lockrepo: refusals: %w", err)
 	}
-	out := []Refusal{}
-	err = r.ask(ctx, query{refusalsSQL, []any{f.Lock, f.Before, n}, func(rows pgx.Rows) error {
-		var f Refusal
-		var late *time.Duration
-		_, err := pgx.ForEachRow(rows, []any{&f.ID, &f.At, &f.Lock, &f.Token, &f.Current, &f.Holder, &late, &f.Target, &f.Statement}, func() error {
-			c := f
-			if c.At = f.At.UTC(); late != nil {
-				s := Seconds(*late)
-				c.LateBy = &s
-			}
-			out = append(out, c)
-			return nil
-		})
+	var out []Refusal
+	err = r.ask(ctx, query{refusalsSQL, []any{f.Lock, f.Before, n, f.Kind}, func(rows pgx.Rows) (err error) {
+		out, err = pgx.CollectRows(rows, refusal)
 		return err
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("lockrepo: refusals: %w", err)
 	}
 	return out, nil
+}
+
+func refusal(row pgx.CollectableRow) (f Refusal, err error) {
+	var late *time.Duration
+	err = row.Scan(&f.ID, &f.At, &f.Lock, &f.Token, &f.Current, &f.Holder, &late, &f.Target, &f.Statement, &f.Passed)
+	if f.At = f.At.UTC(); late != nil {
+		s := Seconds(*late)
+		f.LateBy = &s
+	}
+	return f, err
 }

@@ -7,10 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/prometheus/client_golang/prometheus"
 
+	"pawl/fence"
 	"pawl/internal/pgtest"
 )
 
@@ -61,7 +62,7 @@ func TestHoldRenewsAndReleases(t *testing.T) {
 		defer func() { _ = recover() }()
 		_ = r.Hold(t.Context(), "x", func(context.Context, Lease) error { panic("boom") })
 	}()
-	if got := ends(t, r, "x"); got != "released released released" {
+	if got := ends(t, r); got != "released released released" {
 		t.Errorf("history %q", got)
 	}
 }
@@ -109,7 +110,7 @@ func TestHoldReleasesAfterItsContextHasEnded(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Hold = %v", err)
 	}
-	if got := ends(t, r, "x"); got != "released" {
+	if got := ends(t, r); got != "released" {
 		t.Errorf("history %q", got)
 	}
 	// A function that ignores its context is renewed for the grace, no longer.
@@ -152,6 +153,50 @@ func TestAnExhaustedPoolDoesNotStopTheHeartbeats(t *testing.T) {
 	}
 }
 
+func TestWithoutTheDatabaseALeaseEndsBeforeItsEndByTheDatabasesClock(t *testing.T) {
+	t.Parallel()
+	cfg, err := pgxpool.ParseConfig(pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var away atomic.Bool
+	cfg.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
+		if away.Load() {
+			return errAway
+		}
+		return nil
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	r := short(t, pool)
+	l, err := r.Acquire(t.Context(), "x", time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	away.Store(true) // for new connections: the heartbeats'
+	ctx, kept := r.Keep(t.Context(), l)
+	defer kept.Stop()
+	<-ctx.Done()
+	alive := run(t, pool, "select (expires_at > clock_timestamp())::text || beats from pawl.locks where name = 'x'")
+	if alive != "true0" || !errors.Is(context.Cause(ctx), ErrExpired) {
+		t.Errorf("lease still there, and beats: %s; cause %v", alive, context.Cause(ctx))
+	}
+	away.Store(false)
+	next, err := r.Acquire(t.Context(), "y", time.Second) // the keeper is as good as new
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, kept = r.Keep(t.Context(), next)
+	defer kept.Stop()
+	untilBeaten(t, pool, "y", "4")
+	if ctx.Err() != nil {
+		t.Errorf("lost: %v", context.Cause(ctx))
+	}
+}
+
 func TestABrokenHeartbeatConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t)
@@ -174,136 +219,34 @@ func TestABrokenHeartbeatConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-func TestLocksWorkThroughATransactionPooler(t *testing.T) {
+func TestTenThousandGrantedLeasesAreKept(t *testing.T) {
 	t.Parallel()
-	direct := pgtest.URL(t)
-	through := pgtest.Pooler(t, direct)
-	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe} {
-		cfg, err := pgxpool.ParseConfig(through)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg.ConnConfig.DefaultQueryExecMode = mode // the wrong one too: what pgx does by itself
-		if found, err := IsPooled(t.Context(), cfg.ConnConfig); err != nil || !found {
-			t.Fatalf("IsPooled = %v, %v", found, err)
-		}
-		pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer pool.Close()
-		r := short(t, pool)
-		for range 20 { // over several server connections
-			l, err := r.Acquire(t.Context(), "x", time.Second)
-			if err != nil {
-				t.Fatal(mode, err)
-			}
-			if l, err = r.Renew(t.Context(), l); err != nil {
-				t.Fatal(mode, err)
-			}
-			if err := r.Release(t.Context(), l); err != nil {
-				t.Fatal(mode, err)
-			}
-		}
-		err = r.Hold(t.Context(), "h", func(ctx context.Context, l Lease) error {
-			for ctx.Err() == nil && run(t, pool, "select beats::text from pawl.locks where name = 'h' and beats >= 2") == "" {
-				<-time.After(20 * time.Millisecond)
-			}
-			return ctx.Err()
-		})
-		if err != nil {
-			t.Errorf("%v: Hold: %v", mode, err)
-		}
-		force(t, r, mustAcquire(t, r, "f"), true)
-		if ls, err := r.List(t.Context(), Filter{}); err != nil || len(ls) != 3 {
-			t.Errorf("%v: List: %v, %v", mode, ls, err)
-		}
-		r.Close()
-	}
-	cfg, err := pgxpool.ParseConfig(direct)
+	pool := pgtest.New(t)
+	r := newRepo(t, pool, "a")
+	sent := Now() // as a statement of the caller's own would
+	rows, err := pool.Query(t.Context(), `insert into pawl.locks (name, token, incarnation, grant_id, holder, ttl, acquired_at, renewed_at, expires_at)
+		select 'l' || i, i, 1, gen_random_uuid(), 'a', '6 s', clock_timestamp(), clock_timestamp(), clock_timestamp() + interval '6 s'
+		  from generate_series(1, 10000) i returning name, token, grant_id::text`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found, err := IsPooled(t.Context(), cfg.ConnConfig); err != nil || found {
-		t.Errorf("IsPooled directly = %v, %v", found, err)
-	}
-}
-
-func TestOwnPoolHasItsSettingsOnlyWithoutAPooler(t *testing.T) {
-	t.Parallel()
-	direct := pgtest.URL(t)
-	settings := map[string]string{"plan_cache_mode": "force_generic_plan"}
-	for url, want := range map[string]string{direct: "pawl test force_generic_plan", pgtest.Pooler(t, direct): "auto"} {
-		cfg, err := pgxpool.ParseConfig(url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var asked atomic.Int32 // the password may come from a file that is read again
-		cfg.BeforeConnect = func(context.Context, *pgx.ConnConfig) error { asked.Add(1); return nil }
-		pool, err := OwnPool(t.Context(), cfg, "pawl test", 2, settings)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer pool.Close()
-		got := run(t, pool, "select coalesce(nullif(current_setting('application_name'), ''), '-') || ' ' || current_setting('plan_cache_mode')")
-		if got != want && want != "auto" || want == "auto" && got[len(got)-4:] != "auto" {
-			t.Errorf("settings %q, want %q", got, want)
-		}
-		if pool.Config().MaxConns != 2 || asked.Load() < 2 || cfg.MaxConns == 2 {
-			t.Errorf("conns %d, before connect %d times", pool.Config().MaxConns, asked.Load())
-		}
-	}
-}
-
-func TestAConnectionToADemotedServerIsClosed(t *testing.T) {
-	t.Parallel()
-	cfg, err := pgxpool.ParseConfig(pgtest.URL(t))
-	if err != nil {
+	var all []*Kept
+	var tok fence.Token
+	var grant string
+	if _, err := pgx.ForEachRow(rows, []any{&tok.Lock, &tok.Seq, &grant}, func() error {
+		_, kept := r.Keep(t.Context(), r.Granted(tok, uuid.MustParse(grant), "a", 6*time.Second, sent))
+		all = append(all, kept)
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
-	pool, err := OwnPool(t.Context(), cfg, "pawl test", 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	pid := run(t, pool, "select pg_backend_pid()::text")
-	if _, err := pool.Exec(t.Context(), "begin read only; delete from pawl.audit"); err == nil {
-		t.Fatal("wrote in a read-only transaction")
-	}
-	if again := run(t, pool, "select pg_backend_pid()::text"); again == pid {
-		t.Error("the connection is used again")
-	}
-}
-
-func TestTwoReposShareOneRegistry(t *testing.T) {
-	t.Parallel()
-	pool, reg := pgtest.New(t), prometheus.NewRegistry()
-	for range 2 {
-		r, err := New(Config{Pool: pool, Registerer: reg})
-		if err != nil {
+	pgtest.Eventually(t, time.Minute, "each has been renewed three times", func() bool {
+		return run(t, pool, "select (min(beats) >= 3)::text from pawl.locks") == "true"
+	})
+	for _, kept := range all {
+		if err := kept.Check(); err != nil {
 			t.Fatal(err)
 		}
-		defer r.Close()
-		if err := r.Hold(t.Context(), "x", func(context.Context, Lease) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	counts := map[string]float64{}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			counts[f.GetName()] += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
-		}
-	}
-	for name, want := range map[string]float64{"pawl_lease_acquire_seconds": 2, "pawl_lease_wait_seconds": 2, "pawl_lease_ends_total": 2, "pawl_lease_held_seconds": 2} {
-		if counts[name] != want {
-			t.Errorf("%s = %v, want %v", name, counts[name], want)
-		}
-	}
-	if counts["pawl_db_round_trip_seconds"] < 4 {
-		t.Error("round trips are not measured")
+		kept.Stop()
 	}
 }

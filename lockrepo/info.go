@@ -64,7 +64,7 @@ type Tenure struct {
 	EndedAt    time.Time  `json:"ended_at"`  // of an expired or taken one: when the lease ran out
 	How        string     `json:"how"`       // released, expired, taken_over, reacquired or forced
 	Successor  *int64     `json:"successor"` // the next token, nil if none is known
-	Refusals   int64      `json:"refusals"`  // writes under this token that were refused
+	Refusals   int64      `json:"refusals"`  // writes under this token that were refused, those that log mode let pass not among them
 	Beats      int        `json:"beats"`
 	LongestGap Seconds    `json:"longest_gap"`
 
@@ -73,15 +73,22 @@ type Tenure struct {
 	Killed          int64      `json:"-"` // backends that Force has terminated
 }
 
-// Refusal is a write that the fence turned away.
+// The kinds of a [Refusal].
+const (
+	Refused = "refused" // nothing was written
+	Passed  = "passed"  // written all the same: its table is protected in log mode
+)
+
+// Refusal is a write that the fence turned away, or would have.
 type Refusal struct {
 	ID        int64     `json:"-"` // for RefusalFilter.Before
 	At        time.Time `json:"at"`
 	Lock      string    `json:"lock"`
-	Token     int64     `json:"token"`   // the old holder's
+	Token     *int64    `json:"token"`   // the old holder's, nil if the write came without any
 	Current   int64     `json:"current"` // the lock's when it was refused
-	Holder    string    `json:"holder"`  // the old holder
+	Holder    string    `json:"holder"`  // the old holder, empty if not known
 	LateBy    *Seconds  `json:"late_by"` // how long after the lease's end, nil if not known
 	Target    string    `json:"target"`
 	Statement string    `json:"statement"`
+	Passed    bool      `json:"passed"` // log mode let it through: it was written
 }

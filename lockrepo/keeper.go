@@ -42,9 +42,10 @@ type keeper struct {
 
 	mu     sync.Mutex
 	all    []*Kept
-	ready  []*Kept   // due, not yet sent
-	locked []*Kept   // skipped by a batch
-	next   time.Time // when the watchdog looks again
+	ready  []*Kept       // due, not yet sent
+	locked []*Kept       // skipped by a batch
+	next   time.Time     // when the watchdog looks again
+	least  time.Duration // the shortest TTL at its last look
 	closed bool
 	away   bool     // the last beat had no answer
 	told   struct { // the last answer about the database's clock

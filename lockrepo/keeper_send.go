@@ -76,17 +76,16 @@ func (k *keeper) sendBatch(ctx context.Context, hs []*Kept) {
 	}
 }
 
-// snapshot also returns how long the call may take: less than the time between
-// two beats of the shortest lease in it.
+// snapshot also returns how long the call may take: no longer than the shortest
+// lease of all, in this call or not, can wait for its beat.
 func (k *keeper) snapshot(hs []*Kept) ([]Lease, time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	ls, limit := make([]Lease, len(hs)), callTimeout
+	ls := make([]Lease, len(hs))
 	for i, h := range hs {
 		ls[i] = h.lease
-		limit = min(limit, h.lease.TTL/3)
 	}
-	return ls, max(limit, minCall)
+	return ls, max(min(callTimeout, k.least/3), minCall)
 }
 
 // ask is the asker: leases whose row somebody has locked, one after the other.

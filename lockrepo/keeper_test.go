@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -175,6 +174,31 @@ func TestABlipIsRiddenOut(t *testing.T) {
 	})
 }
 
+func TestACallThatHangsForALongLeaseDoesNotCostAShortOne(t *testing.T) {
+	hung := false
+	b := &base{batch: func(ctx context.Context, _ int, ls []Lease) ([]verdict, error) {
+		if hung || ls[0].TTL == time.Second {
+			return nil, nil
+		}
+		hung = true
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	bubble(t, b, func(t *testing.T, k *keeper) {
+		long, kept := k.keep(t.Context(), leaseFor("long", 30*time.Second))
+		defer kept.Stop()
+		after(100 * time.Millisecond)
+		short, kept := k.keep(t.Context(), leaseFor("short", time.Second))
+		defer kept.Stop()
+		after(time.Minute)
+		if !hung {
+			t.Error("nothing hung")
+		}
+		wantAlive(t, long)
+		wantAlive(t, short)
+	})
+}
+
 func TestAnUnansweredLeaseEndsBeforeItsEnd(t *testing.T) {
 	for name, batch := range map[string]func(context.Context, int, []Lease) ([]verdict, error){
 		"refused": func(context.Context, int, []Lease) ([]verdict, error) { return nil, errAway },
@@ -243,7 +267,7 @@ func TestCompletingIsNoLoss(t *testing.T) {
 			t.Errorf("Check while completing = %v", err)
 		}
 		kept.Stop()
-		if context.Cause(ctx) != context.Canceled {
+		if !errors.Is(context.Cause(ctx), context.Canceled) {
 			t.Errorf("after Stop: %v", context.Cause(ctx))
 		}
 	})
@@ -314,270 +338,4 @@ func TestALockedRowIsAskedForAloneAndHoldsUpNobody(t *testing.T) {
 			t.Errorf("asked alone %d times", b.singles)
 		}
 	})
-}
-
-// shift moves a keeper's clocks.
-type shift struct {
-	mu         sync.Mutex
-	wall, boot time.Duration
-}
-
-func (s *shift) install(k *keeper) {
-	k.clock = func() Instant {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		i := Now()
-		i.clock, i.boot = i.clock.Add(s.wall), i.boot+s.boot
-		return i
-	}
-}
-
-func (s *shift) move(wall, boot time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.wall, s.boot = s.wall+wall, s.boot+boot
-}
-
-func TestASleepOfTheMachineEndsTheLeaseAtTheFirstLook(t *testing.T) {
-	bubble(t, &base{}, func(t *testing.T, k *keeper) {
-		var s shift
-		s.install(k)
-		ctx, kept := k.keep(t.Context(), leaseFor("a", 30*time.Second))
-		defer kept.Stop()
-		s.move(time.Minute, time.Minute)
-		if err := kept.Check(); !errors.Is(err, ErrExpired) {
-			t.Errorf("Check after a sleep = %v, want ErrExpired", err)
-		}
-		wantLoss(t, ctx, ErrExpired)
-		ctx2, kept2 := k.keep(t.Context(), Lease{TTL: 30 * time.Second, sent: k.clock(), margin: 3 * time.Second})
-		defer kept2.Stop()
-		s.move(time.Minute, time.Minute)
-		after(time.Second) // nobody checks: the watchdog does
-		wantLoss(t, ctx2, ErrExpired)
-	})
-}
-
-func TestAWallClockThatLeapsIsSuspectedUntilARenewalIsAnswered(t *testing.T) {
-	b := &base{}
-	bubble(t, b, func(t *testing.T, k *keeper) {
-		var s shift
-		s.install(k)
-		ctx, kept := k.keep(t.Context(), leaseFor("a", 30*time.Second))
-		defer kept.Stop()
-		s.move(2*time.Second, 0) // within the margin
-		if err := kept.Check(); err != nil {
-			t.Fatalf("Check within the margin = %v", err)
-		}
-		s.move(time.Hour, 0) // somebody sets the clock
-		if err := kept.Check(); !errors.Is(err, ErrSuspect) {
-			t.Fatalf("Check = %v, want ErrSuspect", err)
-		}
-		synctest.Wait()
-		if b.asked() != 1 {
-			t.Fatalf("%d renewals at once, want 1", b.asked())
-		}
-		if err := kept.Check(); err != nil {
-			t.Errorf("Check after an answer = %v", err)
-		}
-		after(time.Minute)
-		wantAlive(t, ctx)
-	})
-}
-
-func TestASuspectedLeaseWithoutAnAnswerEndsWithinTheMargin(t *testing.T) {
-	b := &base{batch: func(context.Context, int, []Lease) ([]verdict, error) { return nil, errAway }}
-	bubble(t, b, func(t *testing.T, k *keeper) {
-		var s shift
-		s.install(k)
-		ctx, kept := k.keep(t.Context(), leaseFor("a", 30*time.Second))
-		defer kept.Stop()
-		s.move(time.Hour, 0)
-		after(time.Second) // the watchdog sees it
-		if err := kept.Check(); !errors.Is(err, ErrSuspect) {
-			t.Fatalf("Check = %v, want ErrSuspect", err)
-		}
-		after(4 * time.Second)
-		wantLoss(t, ctx, ErrExpired)
-	})
-}
-
-func TestADatabaseClockThatRunsAheadIsSuspected(t *testing.T) {
-	b := &base{}
-	bubble(t, b, func(t *testing.T, k *keeper) {
-		ctx, kept := k.keep(t.Context(), leaseFor("a", 30*time.Second))
-		defer kept.Stop()
-		after(15 * time.Second) // one beat
-		b.batch = func(_ context.Context, n int, _ []Lease) ([]verdict, error) {
-			if n == 3 {
-				<-time.After(time.Second)
-			}
-			return nil, nil
-		}
-		b.mu.Lock()
-		b.skew = 20 * time.Second // we have stood still for 20 s
-		b.mu.Unlock()
-		after(5 * time.Second) // the second beat
-		if err := kept.Check(); !errors.Is(err, ErrSuspect) {
-			t.Errorf("Check = %v, want ErrSuspect", err)
-		}
-		after(time.Second)
-		if n, err := b.asked(), kept.Check(); n != 3 || err != nil {
-			t.Errorf("%d beats, Check = %v: want a third at once, then nil", n, err)
-		}
-		after(time.Minute)
-		wantAlive(t, ctx)
-	})
-}
-
-func TestRenewalsGoOnAfterTheParentHasEndedUntilStop(t *testing.T) {
-	b := &base{}
-	bubble(t, b, func(t *testing.T, k *keeper) {
-		parent, cancel := context.WithCancelCause(t.Context())
-		ctx, kept := k.keep(parent, leaseFor("a", 30*time.Second))
-		shutdown := errors.New("shutdown")
-		cancel(shutdown)
-		after(5 * time.Minute)
-		if context.Cause(ctx) != shutdown || kept.Check() != nil {
-			t.Errorf("cause %v, Check %v", context.Cause(ctx), kept.Check())
-		}
-		if n := b.asked(); n != 30 {
-			t.Errorf("%d renewals in five minutes, want 30", n)
-		}
-		kept.Stop()
-		kept.Stop()
-		after(5 * time.Minute)
-		if n := b.asked(); n != 30 {
-			t.Errorf("renewed %d times after Stop", n-30)
-		}
-	})
-}
-
-func TestRevokeStopsRenewalsAndEndsTheContext(t *testing.T) {
-	b := &base{}
-	bubble(t, b, func(t *testing.T, k *keeper) {
-		ctx, kept := k.keep(t.Context(), leaseFor("a", 30*time.Second))
-		defer kept.Stop()
-		kept.Revoke(ErrGraceOver)
-		after(time.Minute)
-		if b.asked() != 0 || context.Cause(ctx) != ErrGraceOver || kept.Check() != ErrGraceOver { //nolint:errorlint // the very error
-			t.Errorf("asked %d times, cause %v, Check %v", b.asked(), context.Cause(ctx), kept.Check())
-		}
-	})
-}
-
-func TestGraceIsHowLongHoldRenewsAfterItsContextHasEnded(t *testing.T) {
-	b := &base{}
-	bubble(t, b, func(t *testing.T, k *keeper) {
-		r := &Repo{cfg: Config{Grace: 25 * time.Second}, keeper: k}
-		parent, cancel := context.WithCancel(t.Context())
-		_, kept := k.keep(context.WithoutCancel(parent), leaseFor("a", 30*time.Second))
-		defer kept.Stop()
-		defer r.graceAfter(parent, kept)()
-		after(time.Minute)
-		cancel()
-		after(24 * time.Second)
-		if err := kept.Check(); err != nil {
-			t.Errorf("within the grace: %v", err)
-		}
-		after(2 * time.Second)
-		if err := kept.Check(); !errors.Is(err, ErrGraceOver) {
-			t.Errorf("after the grace: %v", err)
-		}
-	})
-}
-
-func TestALeaseThatIsOverIsNotKept(t *testing.T) {
-	bubble(t, &base{}, func(t *testing.T, k *keeper) {
-		l := leaseFor("a", time.Second)
-		after(time.Second)
-		ctx, kept := k.keep(t.Context(), l)
-		defer kept.Stop()
-		wantLoss(t, ctx, ErrExpired)
-	})
-}
-
-func TestCloseEndsWhatIsStillKept(t *testing.T) {
-	bubble(t, &base{}, func(t *testing.T, k *keeper) {
-		ctx, _ := k.keep(t.Context(), leaseFor("a", time.Second))
-		k.close()
-		late, _ := k.keep(t.Context(), leaseFor("b", time.Second))
-		for _, ctx := range []context.Context{ctx, late} {
-			if !errors.Is(context.Cause(ctx), ErrClosed) {
-				t.Errorf("cause %v, want ErrClosed", context.Cause(ctx))
-			}
-		}
-	})
-}
-
-func TestTenThousandLeasesAreKeptByThreeGoroutines(t *testing.T) {
-	b := &base{}
-	bubble(t, b, func(t *testing.T, k *keeper) {
-		parent, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		before := runtime.NumGoroutine()
-		all := make([]context.Context, 10_000)
-		for i := range all {
-			all[i], _ = k.keep(parent, leaseFor(fmt.Sprint(i), 30*time.Second))
-		}
-		if n := runtime.NumGoroutine() - before; n > 10 {
-			t.Errorf("%d goroutines for 10,000 leases", n)
-		}
-		after(5 * time.Minute)
-		for _, ctx := range all {
-			wantAlive(t, ctx)
-		}
-		for _, n := range b.batches {
-			if n > maxBeat {
-				t.Fatalf("%d leases in one statement", n)
-			}
-		}
-		if n := b.asked(); n != 300 {
-			t.Errorf("%d statements in 30 beats, want 300", n)
-		}
-	})
-}
-
-func TestKeepAndStopMayRaceWithAnswers(t *testing.T) {
-	b := &base{batch: func(context.Context, int, []Lease) ([]verdict, error) {
-		<-time.After(3 * time.Millisecond)
-		return nil, nil
-	}}
-	bubble(t, b, func(t *testing.T, k *keeper) {
-		var wg sync.WaitGroup
-		for i := range 50 {
-			wg.Go(func() {
-				for j := range 100 {
-					ctx, kept := k.keep(t.Context(), leaseFor(fmt.Sprint(i), 150*time.Millisecond))
-					<-time.After(time.Duration(j) * time.Millisecond)
-					if ctx.Err() != nil {
-						t.Errorf("lost: %v", context.Cause(ctx))
-					}
-					kept.Completing()
-					kept.Stop()
-				}
-			})
-		}
-		wg.Wait()
-		if len(k.all) != 0 {
-			t.Errorf("%d leases are left", len(k.all))
-		}
-	})
-}
-
-func BenchmarkKeepStop(b *testing.B) {
-	m, err := newMetrics(nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	k := newKeeper((&base{}).heartbeat(), m, slog.New(slog.DiscardHandler))
-	defer k.close()
-	for range 10_000 {
-		k.keep(b.Context(), leaseFor("others", 30*time.Second))
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		_, kept := k.keep(b.Context(), leaseFor("a", 30*time.Second))
-		kept.Completing()
-		kept.Stop()
-	}
 }

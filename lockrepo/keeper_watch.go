@@ -24,6 +24,7 @@ func (k *keeper) look() time.Duration {
 	defer k.mu.Unlock()
 	now := k.clock()
 	next := now.at.Add(time.Hour) // with no lease, nothing to look at
+	k.least = maxTTL
 	for i := len(k.all) - 1; i >= 0; i-- {
 		h := k.all[i]
 		if h.completing {
@@ -33,6 +34,7 @@ func (k *keeper) look() time.Duration {
 		if h.at < 0 {
 			continue // gone; the one that took its place has been judged
 		}
+		k.least = min(k.least, h.lease.TTL)
 		if !h.asked && !h.due.After(now.at) {
 			h.asked, k.ready = true, append(k.ready, h)
 		}

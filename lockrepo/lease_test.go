@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,7 +128,7 @@ func TestABatchSkipsALockedRowAndTellsTheCauses(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	if _, _, err := n.one(short, ls[1]); err == nil || n.conn == nil {
+	if _, _, err := n.one(short, ls[1]); err == nil || n.conn.IsClosed() {
 		t.Errorf("a locked row: %v; want the server to give up and the connection to live on", err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -171,7 +172,7 @@ func TestAReleaseKeepsTheRowAndIsNotRepeated(t *testing.T) {
 	if last.Token.Seq <= next.Token.Seq {
 		t.Error("token does not grow")
 	}
-	if got := ends(t, r, "x"); got != "released taken_over>?" { // the expired one has got its successor
+	if got := ends(t, r); got != "released taken_over>?" { // the expired one has got its successor
 		t.Errorf("history %q", got)
 	}
 	if got := run(t, pool, "select successor::text from pawl.tenures where how = 'taken_over'"); got != run(t, pool, "select $1::bigint::text", last.Token.Seq) {
@@ -214,7 +215,14 @@ func TestAForcedReleaseNeverWaitsAndTheNextHolderDoes(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	mustAcquire(t, r, "x")
+	heir := mustAcquire(t, newRepo(t, pool, "b"), "x")
+	claims, err := r.StaleClaims(t.Context(), 0)
+	if err != nil || len(claims) != 1 {
+		t.Fatalf("stale claims %v, %v", claims, err)
+	}
+	if c := claims[0]; c.How != "forced" || c.Successor == nil || *c.Successor != heir.Token.Seq || c.SuccessorHolder != "b" || !c.SuccessorAt.Equal(heir.AcquiredAt) {
+		t.Errorf("the forced lease: %+v, want its successor %+v", c, heir)
+	}
 	if got := run(t, pool, "select actor || '|' || action || '|' || lock || '|' || reason || '|' || (detail ->> 'holder') from pawl.audit"); got != operator+"|force_release|x|holder is stuck|a" {
 		t.Errorf("audit %q", got)
 	}
@@ -313,12 +321,35 @@ func TestListsHaveTheShapesThatAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, refused, `[{"at":"#","lock":"p/stale","token":#,"current":#,"holder":"a","late_by":#,"target":"public.ledger","statement":"insert into ledger"}]`)
+	golden(t, refused, `[{"at":"#","lock":"p/stale","token":#,"current":#,"holder":"a","late_by":#,"target":"public.ledger","statement":"insert into ledger","passed":false}]`)
 	none, err := r.Refusals(ctx, RefusalFilter{Before: refused[0].ID})
 	if err != nil {
 		t.Fatal(err)
 	}
 	golden(t, none, `[]`)
+	// What log mode let pass is told apart, and is no refused write of the lease.
+	run(t, pool, `insert into pawl.refusals (lock, target, statement, passed, nth) values ('p/stale', 'public.ledger', 'UPDATE', true, null)`)
+	run(t, pool, `insert into pawl.refusals (lock, token, passed, nth) values ('p/stale', $1, true, null)`, old.Token.Seq)
+	passed, err := r.Refusals(ctx, RefusalFilter{Kind: Passed})
+	if err != nil || len(passed) != 2 {
+		t.Fatalf("passed: %v, %v", passed, err)
+	}
+	golden(t, passed[1:], `[{"at":"#","lock":"p/stale","token":null,"current":0,"holder":"","late_by":null,"target":"public.ledger","statement":"UPDATE","passed":true}]`)
+	for kind, want := range map[string]int{Refused: 1, "": 3} {
+		if rs, err := r.Refusals(ctx, RefusalFilter{Kind: kind}); err != nil || len(rs) != want {
+			t.Errorf("refusals of kind %q: %d, %v; want %d", kind, len(rs), err, want)
+		}
+	}
+	if _, err := r.Refusals(ctx, RefusalFilter{Kind: "late"}); err == nil || !strings.Contains(err.Error(), `kind "late" does not exist: use refused or passed`) {
+		t.Errorf("a kind that doesn't exist: %v", err)
+	}
+	history, err := r.History(ctx, "p/stale", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if claims, err = r.StaleClaims(ctx, 0); err != nil || claims[0].Refusals != 1 || history[0].Refusals != 1 {
+		t.Errorf("stale claims %+v, history %+v, %v; want one refused write", claims, history, err)
+	}
 	if h, err := r.History(ctx, "p/stale", 1, old.Token.Seq); err != nil || len(h) != 0 {
 		t.Errorf("history before the first: %v, %v", h, err)
 	}

@@ -71,8 +71,10 @@ func (r *Repo) infos(ctx context.Context, args ...any) ([]Info, error) {
 	out := []Info{} // [], not null, in JSON
 	err := r.ask(ctx, query{listSQL, args, func(rows pgx.Rows) error {
 		var i Info
-		_, err := pgx.ForEachRow(rows, []any{&i.Lock, &i.State, &i.Holder, &i.Key, &i.Token, &i.AcquiredAt, &i.RenewedAt, &i.ExpiresAt,
-			(*time.Duration)(&i.TTL), &i.Job, &i.Period, &i.Beats, (*time.Duration)(&i.LongestGap), &i.ReadAt}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{
+			&i.Lock, &i.State, &i.Holder, &i.Key, &i.Token, &i.AcquiredAt, &i.RenewedAt, &i.ExpiresAt,
+			(*time.Duration)(&i.TTL), &i.Job, &i.Period, &i.Beats, (*time.Duration)(&i.LongestGap), &i.ReadAt,
+		}, func() error {
 			out = append(out, i.utc())
 			return nil
 		})

@@ -33,7 +33,8 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		remaining: add(reg, &errs, prometheus.NewHistogram(histogram("pawl_lease_remaining_at_renew_ratio",
 			"Part of the TTL that was left when a renewal was answered.", prometheus.LinearBuckets(0, 0.1, 10)))),
 		ends: add(reg, &errs, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "pawl_lease_ends_total", Help: "Leases that ended, by how."}, []string{"how"})),
+			Name: "pawl_lease_ends_total", Help: "Leases of this process that ended, by how.",
+		}, []string{"how"})),
 		trip: add(reg, &errs, prometheus.NewHistogram(histogram("pawl_db_round_trip_seconds",
 			"Time of one call of the lock protocol to the database.", prometheus.ExponentialBuckets(0.0005, 2, 14)))),
 	}

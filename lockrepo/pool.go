@@ -90,7 +90,7 @@ func IsPooled(ctx context.Context, cfg *pgx.ConnConfig) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("lockrepo: connect: %w", err)
 	}
-	defer closeConn(c)
+	defer closeConn(ctx, c)
 	return pooled(ctx, c)
 }
 

@@ -68,8 +68,6 @@ func (r *Repo) undo(ctx context.Context, q Request) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.done:
-			return
 		case <-tick.C:
 		}
 	}

@@ -38,9 +38,10 @@ type Repo struct {
 	keeper *keeper
 	pooled atomic.Int32 // whether Config.Pool reaches Postgres through a pooler: unknown, no, yes
 
-	stop context.CancelFunc // ends what runs in the background
-	done <-chan struct{}
-	busy sync.WaitGroup
+	// beside runs f until Close.
+	beside func(f func(ctx context.Context))
+	stop   context.CancelFunc
+	busy   sync.WaitGroup
 }
 
 // New returns a Repo, or an error if cfg is incomplete or contradictory. It
@@ -58,7 +59,8 @@ func New(cfg Config) (*Repo, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Repo{cfg: cfg, m: m, stop: stop, done: ctx.Done()}
+	r := &Repo{cfg: cfg, m: m, stop: stop}
+	r.beside = func(f func(context.Context)) { r.busy.Go(func() { f(ctx) }) }
 	r.keeper = newKeeper(newHeartbeat(cfg.Pool.Config(), m), m, cfg.Logger)
 	return r, nil
 }

@@ -19,11 +19,11 @@ func TestTheOverviewHasItsJSONShape(t *testing.T) {
 	}
 	var all map[string]json.RawMessage
 	decode(t, got.body, &all)
-	keys(t, "overview", all, "counts holders now refusals runs stale_claims")
+	keys(t, "overview", all, "counts holders let_through now refusals runs stale_claims")
 	for list, want := range map[string]string{
 		"holders":      "acquired_at expires_at holder job key lock period renewed_at state token ttl",
 		"stale_claims": "acquired_at beats ended_at holder how lock longest_gap refusals successor token",
-		"refusals":     "at current holder late_by lock statement target token",
+		"refusals":     "at current holder late_by lock passed statement target token",
 		"runs":         "attempt done ended_at error holder id job key lock revision started_at state token total",
 	} {
 		var rows []map[string]json.RawMessage
@@ -121,5 +121,5 @@ select gen_random_uuid(), 'j', 'k', 1, i, 'j', i, 'complete', now() from generat
 func TestEmptyListsAreListsInJSON(t *testing.T) {
 	t.Parallel()
 	srv, _ := open(t, "select", nil)
-	send(t, http.MethodGet, srv.URL+"/api/overview").has(t, `"holders":[]`, `"stale_claims":[]`, `"refusals":[]`, `"runs":[]`)
+	send(t, http.MethodGet, srv.URL+"/api/overview").has(t, `"holders":[]`, `"stale_claims":[]`, `"refusals":[]`, `"let_through":[]`, `"runs":[]`)
 }

@@ -126,9 +126,14 @@ insert into pawl.tenures (lock, token, grant_id, holder, acquired_at, ended_at, 
 values (repeat('x', 255), 9007199254740990, gen_random_uuid(), repeat('h', 200), now(), now(), 'forced', 9007199254740991);
 insert into pawl.refusals (lock, token, current, holder, late_by, target, statement)
 values (repeat('x', 255), 9007199254740990, 9007199254740991, repeat('h', 200), '400 d', repeat('t', 255), repeat('s', 500));
+insert into pawl.refusals (lock, token, current, holder, target, statement, passed, nth)
+values (repeat('x', 255), 9007199254740990, 9007199254740991, repeat('h', 200), repeat('t', 255), repeat('s', 500), true, null),
+       ('job:x', null, null, null, 'public.ledger', 'UPDATE', true, null);
 insert into pawl.runs (id, job, key, revision, attempt, lock, token, holder, state, ended_at, done, total, error)
 values (gen_random_uuid(), repeat('j', 200), repeat('k', 200), 1, 1, 'x', 9007199254740991, repeat('h', 200), 'failed', now(),
-        9223372036854775807, 9223372036854775807, repeat('e', 2000))`
+        9223372036854775807, 9223372036854775807, repeat('e', 2000)),
+       (gen_random_uuid(), 'j', '01KB8W7X2V3Q4R5S6T7V8W9XYZ', 1, 1, 'y', 9007199254740991, 'h', 'failed', now(), null, null,
+        repeat('long ', 30) || E'\n' || repeat('e', 2000))`
 
 func check(ctx context.Context, t *testing.T, axe string, width int64) {
 	t.Helper()

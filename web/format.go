@@ -18,6 +18,8 @@ func dur(d time.Duration) string {
 	s := max(0, d.Seconds())
 	n := int(s)
 	switch {
+	case s < 0.05:
+		return gap(d)
 	case s < 9.95:
 		return fmt.Sprintf("%.1fs", s)
 	case s < 60:
@@ -33,6 +35,9 @@ func dur(d time.Duration) string {
 
 // gap is a length that may be short: below a second it is in milliseconds.
 func gap(d time.Duration) string {
+	if 0 < d && d < time.Millisecond {
+		return "<1ms"
+	}
 	if d < time.Second {
 		return strconv.FormatInt(max(0, d.Milliseconds()), 10) + "ms"
 	}
@@ -77,6 +82,9 @@ func plural(n int, one, more string) string {
 	return more
 }
 
+// short says whether a key is short enough to stay on one line, as a ULID is.
+func short(key string) bool { return len(key) <= 40 }
+
 // seq is a token's number, which may only break where its last digits are set off. Digits need no escaping.
 func seq(n int64) template.HTML {
 	return template.HTML(strings.Replace(fence.FormatSeq(n), "·", "·<wbr>", 1))
@@ -84,14 +92,21 @@ func seq(n int64) template.HTML {
 
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"dur": dur, "clock": clock, "comma": comma, "counted": counted, "plural": plural, "seq": seq,
+		"dur": dur, "clock": clock, "comma": comma, "counted": counted, "plural": plural, "seq": seq, "short": short,
 		"since": func(now, t time.Time) string { return dur(now.Sub(t)) },
 		"gap":   func(to, from time.Time) string { return gap(to.Sub(from)) },
 		"iso":   func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") },
 		"full":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") },
 		"ms":    func(t time.Time) int64 { return t.UnixMilli() },
 		"when":  func(now, t time.Time) moment { return moment{Now: now, At: t} },
+		"gone":  func(why string, alone bool) absence { return absence{Why: why, Alone: alone} },
 	}
+}
+
+// absence is a part that was not answered, and whether no part was.
+type absence struct {
+	Why   string
+	Alone bool
 }
 
 // moment is a time as it is seen from now.

@@ -9,7 +9,8 @@ func TestLengthsAreWrittenForPeople(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	for d, want := range map[time.Duration]string{
-		-time.Minute: "0.0s", 0: "0.0s", 3300 * time.Millisecond: "3.3s", 9960 * time.Millisecond: "10s", 59400 * time.Millisecond: "59s",
+		-time.Minute: "0ms", 0: "0ms", 300 * time.Microsecond: "<1ms", 12 * time.Millisecond: "12ms", 49900 * time.Microsecond: "49ms",
+		50 * time.Millisecond: "0.1s", 3300 * time.Millisecond: "3.3s", 9960 * time.Millisecond: "10s", 59400 * time.Millisecond: "59s",
 		59600 * time.Millisecond: "59s", 134 * time.Second: "2m\u00a014s", 5*time.Hour + 19*time.Minute: "5h\u00a019m", 6*day + 11*time.Hour: "6d\u00a011h",
 	} {
 		if got := dur(d); got != want {

@@ -72,6 +72,7 @@ type answer struct {
 	Holders     []lockrepo.Info    `json:"holders"`
 	StaleClaims []lockrepo.Tenure  `json:"stale_claims"`
 	Refusals    []lockrepo.Refusal `json:"refusals"`
+	LetThrough  []lockrepo.Refusal `json:"let_through"` // by tables that are protected in log mode
 	Runs        []jobs.RunRecord   `json:"runs"`
 	Counts      jobs.Counts        `json:"counts"`
 }
@@ -81,14 +82,14 @@ func (o *overview) json(w http.ResponseWriter, r *http.Request) {
 	n := o.snapshots.get(r.Context())
 	for _, err := range n.errs() {
 		if err != nil {
-			problem(w, r, o.cfg.BasePath, unavailable, "The database didn't answer in time: ask again.")
+			problem(w, r, o.cfg.BasePath, unavailable, "The database "+lockrepo.Reason(err)+"; ask again.")
 			return
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	writeJSON(w, answer{
-		Now: n.Now, Holders: n.Holders.Rows, StaleClaims: n.Stale.Rows, Refusals: n.Refusals.Rows, Runs: n.Runs.Rows,
-		Counts: n.Counts.Rows[0],
+		Now: n.Now, Holders: n.Holders.Rows, StaleClaims: n.Stale.Rows, Refusals: n.Refusals.Rows, LetThrough: n.Passed.Rows,
+		Runs: n.Runs.Rows, Counts: n.Counts.Rows[0],
 	})
 }

@@ -29,7 +29,7 @@ func TestThePageTellsWhoHoldsWhat(t *testing.T) {
 		"Nobody yet", "and counting", "expired", "no refused writes", // a stale claim that nobody has taken
 		`<span class="num">38s</span>`, "1 write refused", // and one that was taken over after 38 s
 		"pawl_demo.settlement", "insert into pawl_demo.settlement (merchant, day, currency, net) values", "1m\u00a052s", // a refusal
-		"120,400 of 200,000", "60.2%", "from a checkpoint", "timed out", "revision 2", "not told", // runs
+		"120,400 of 200,000", "60.2%", "from a checkpoint", "timed out", "revision 2", "This run reports no progress", // runs
 		"control totals differ: 1200 minor units", "1m\u00a013s",
 	)
 	got.lacks(t, "<img", "zombie", "No sign-in")
@@ -142,13 +142,13 @@ func TestAPartThatIsNotAnsweredSaysSoAndTheOthersStand(t *testing.T) {
 
 func TestADatabaseThatIsAwayMakesThePageA503(t *testing.T) {
 	t.Parallel()
-	db := broken{err: errors.New("away")}
+	db := broken{err: context.DeadlineExceeded}
 	srv := serve(t, web.Handler(web.Config{Locks: db, Jobs: db}))
 	got := send(t, http.MethodGet, srv.URL+"/")
 	if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" || got.header.Get("ETag") != "" {
 		t.Errorf("page = %d, Retry-After %q, ETag %q", got.status, got.header.Get("Retry-After"), got.header.Get("ETag"))
 	}
-	got.has(t, "The database didn’t answer this question in time.")
+	got.has(t, "The database didn’t answer in time.")
 	got.lacks(t, "The rest of the page stands.")
 }
 

@@ -33,7 +33,8 @@ type snapshot struct {
 	Tag      string    // the same while nothing but Now changes
 	Holders  part[lockrepo.Info]
 	Stale    part[lockrepo.Tenure]
-	Refusals part[lockrepo.Refusal]
+	Refusals part[lockrepo.Refusal] // what was not written
+	Passed   part[lockrepo.Refusal] // what log mode let pass: apart, or it would push the others out
 	Runs     part[jobs.RunRecord]
 	Counts   part[jobs.Counts] // one row
 }
@@ -52,7 +53,7 @@ func (s *snapshot) away() bool {
 }
 
 func (s *snapshot) errs() []error {
-	return []error{s.Holders.Err, s.Stale.Err, s.Refusals.Err, s.Runs.Err, s.Counts.Err}
+	return []error{s.Holders.Err, s.Stale.Err, s.Refusals.Err, s.Passed.Err, s.Runs.Err, s.Counts.Err}
 }
 
 // snapshots makes a snapshot when somebody looks, at most once a second.
@@ -92,11 +93,13 @@ func (s *snapshots) read(ctx context.Context) *snapshot {
 	all.Go(func() {
 		n.Stale = ask(func() ([]lockrepo.Tenure, error) { return s.locks.StaleClaims(ctx, most+1) })
 	})
-	all.Go(func() {
-		n.Refusals = ask(func() ([]lockrepo.Refusal, error) {
-			return s.locks.Refusals(ctx, lockrepo.RefusalFilter{Limit: most + 1})
+	refusals := func(kind string) part[lockrepo.Refusal] {
+		return ask(func() ([]lockrepo.Refusal, error) {
+			return s.locks.Refusals(ctx, lockrepo.RefusalFilter{Kind: kind, Limit: most + 1})
 		})
-	})
+	}
+	all.Go(func() { n.Refusals = refusals(lockrepo.Refused) })
+	all.Go(func() { n.Passed = refusals(lockrepo.Passed) })
 	all.Go(func() {
 		n.Runs = ask(func() ([]jobs.RunRecord, error) { return s.jobs.Runs(ctx, jobs.RunFilter{Limit: most + 1}) })
 	})
@@ -142,11 +145,14 @@ func (s *snapshots) warn(ctx context.Context, n *snapshot) {
 func tag(n *snapshot) string {
 	sum := sha256.New()
 	enc := json.NewEncoder(sum)
-	for _, rows := range []any{n.Holders.Rows, n.Stale.Rows, n.Refusals.Rows, n.Runs.Rows, steady(n.Counts.Rows)} {
+	for _, rows := range []any{n.Holders.Rows, n.Stale.Rows, n.Refusals.Rows, n.Passed.Rows, n.Runs.Rows, steady(n.Counts.Rows)} {
 		_ = enc.Encode(rows) // a hash takes everything
 	}
 	for _, err := range n.errs() {
 		_ = enc.Encode(err != nil)
+		if err != nil {
+			_ = enc.Encode(lockrepo.Reason(err))
+		}
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }

@@ -28,13 +28,14 @@ type view struct {
 	Stale    panel[staleRow]
 	Holders  panel[holderRow]
 	Refusals panel[refusalRow]
+	Passed   panel[refusalRow] // shown when there are any
 	Runs     panel[runRow]
 }
 
 // panel is a part of the page.
 type panel[T any] struct {
 	Rows []T
-	Away bool   // the database didn't answer
+	Away string // why the database gave no answer; empty: it did
 	Cut  bool   // there are more
 	JSON string // where there are more of them; empty: nowhere
 }
@@ -50,6 +51,7 @@ func newView(n *snapshot, cfg Config) *view {
 		Stale:    show(n.Stale, cfg.BasePath, shown, viewClaim),
 		Holders:  show(n.Holders, cfg.BasePath, most, func(l lockrepo.Info) holderRow { return viewHolder(now, l) }),
 		Refusals: show(n.Refusals, cfg.BasePath, shown, viewRefusal),
+		Passed:   show(n.Passed, cfg.BasePath, shown, viewRefusal),
 		Runs:     show(n.Runs, cfg.BasePath, shown, viewRun),
 	}
 	slices.SortStableFunc(v.Holders.Rows, func(a, b holderRow) int {
@@ -63,7 +65,10 @@ func newView(n *snapshot, cfg Config) *view {
 
 // show makes a panel of a part, with at most so many rows.
 func show[T, R any](p part[T], base string, limit int, row func(T) R) panel[R] {
-	out := panel[R]{Away: p.Err != nil, Cut: p.More || len(p.Rows) > limit}
+	out := panel[R]{Cut: p.More || len(p.Rows) > limit}
+	if p.Err != nil {
+		out.Away = reason(p.Err)
+	}
 	if len(p.Rows) > limit {
 		out.JSON = base + "/api/overview"
 	}
@@ -73,11 +78,15 @@ func show[T, R any](p part[T], base string, limit int, row func(T) R) panel[R] {
 	return out
 }
 
+// reason is why the database gave no answer, in the page's typography.
+func reason(err error) string { return strings.ReplaceAll(lockrepo.Reason(err), "'", "’") }
+
 // strip is the row of figures, and the sentence that says what is wrong in them.
 func (v *view) strip(counts part[jobs.Counts]) {
 	if counts.Err != nil {
-		v.Strip = []figure{{Figure: "?", What: "no figures: the database didn’t answer", Href: "#main", Class: "warn"}}
-		v.Status = "The database did not answer."
+		why := reason(counts.Err)
+		v.Strip = []figure{{Figure: "?", What: "no figures: the database " + why, Href: "#main", Class: "warn"}}
+		v.Status = "The database " + why + "."
 		return
 	}
 	c := counts.Rows[0]

@@ -61,9 +61,10 @@ func viewClaim(t lockrepo.Tenure) staleRow {
 	return row
 }
 
-// refusalRow is one write that was turned away.
+// refusalRow is one write that was turned away, or that log mode let pass.
 type refusalRow struct {
 	lockrepo.Refusal
+	Token  int64 // 0: it came without any
 	LateBy time.Duration
 	Known  bool // how late it was
 }
@@ -72,6 +73,9 @@ func viewRefusal(r lockrepo.Refusal) refusalRow {
 	row := refusalRow{Refusal: r, Known: r.LateBy != nil}
 	if row.Known {
 		row.LateBy = r.LateBy.Duration()
+	}
+	if r.Token != nil {
+		row.Token = *r.Token
 	}
 	row.Statement = strings.Join(strings.Fields(r.Statement), " ")
 	return row

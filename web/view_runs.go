@@ -15,13 +15,17 @@ type runRow struct {
 	Class    string // how it looks: fine, run, warn, bad
 	Running  bool
 	Took     time.Duration
+	Brief    string  // the error's first line
+	Whole    string  // all of the error, where that is more
 	Progress string  // empty: the run doesn't tell
 	Percent  float64 // 0: not known
 }
 
 func viewRun(r jobs.RunRecord) runRow {
 	row := runRow{RunRecord: r, State: strings.ReplaceAll(r.State, "_", " "), Class: runClass(r.State), Running: r.EndedAt == nil}
-	row.Error = clip(r.Error, 300)
+	if row.Brief = brief(r.Error); row.Brief != r.Error {
+		row.Whole = r.Error
+	}
 	if r.EndedAt != nil {
 		row.Took = r.EndedAt.Sub(r.StartedAt)
 	}
@@ -36,8 +40,11 @@ func viewRun(r jobs.RunRecord) runRow {
 	return row
 }
 
-// clip keeps the beginning; the JSON has all of it.
-func clip(s string, most int) string {
+// brief is the first line that says something, or its beginning: a panic's stack comes after it.
+func brief(s string) string {
+	const most = 200
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	s = strings.TrimSpace(s)
 	if r := []rune(s); len(r) > most {
 		return string(r[:most]) + "…"
 	}

@@ -101,6 +101,7 @@ func withoutPreparing(cc *pgx.ConnConfig) {
 	switch cc.DefaultQueryExecMode {
 	case pgx.QueryExecModeCacheStatement, pgx.QueryExecModeDescribeExec:
 		cc.DefaultQueryExecMode = pgx.QueryExecModeExec
+	default:
 	}
 }
 

@@ -66,7 +66,7 @@ func (c *cli) runDemo(ctx context.Context, f demoFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, s.close()) }() //nolint:contextcheck // it ends what is there though ctx is over
 	if f.clean {
 		return s.clean(ctx)
 	}

@@ -56,7 +56,7 @@ func newPlan(now time.Time) plan {
 // setStage finds or starts a database and makes sure that no other demo uses it.
 func (c *cli) setStage(ctx context.Context, f demoFlags) (s *stage, err error) {
 	s = &stage{p: c.p, url: c.databaseURL, example: settlement.New(settlement.Config{})}
-	defer func() {
+	defer func() { //nolint:contextcheck // it ends what is there though ctx is over
 		if err != nil {
 			err = errors.Join(err, s.close())
 		}
@@ -88,11 +88,22 @@ func (s *stage) startServer(ctx context.Context, c *cli, dir string) (err error)
 		}
 	}
 	c.p.tell("starting a Postgres of the demo's own in %s", dir)
-	if s.server, err = pgdev.Start(ctx, pgdev.Options{Dir: dir, BinDir: c.getenv("PAWL_PG_BIN")}); err != nil {
-		return err
+	s.server, err = pgdev.Start(ctx, pgdev.Options{Dir: dir, BinDir: c.getenv("PAWL_PG_BIN")})
+	if err == nil {
+		s.url, err = s.server.Database(ctx, "demo")
 	}
-	s.url, err = s.server.Database(ctx, "demo")
-	return err
+	switch {
+	case err == nil || ctx.Err() != nil || errors.Is(err, pgdev.ErrNoBinaries):
+		return err
+	case hasData(dir):
+		return fmt.Errorf("%w; if what is in %s is damaged or another Postgres version's, remove that directory", err, dir)
+	}
+	return fmt.Errorf("%w; another directory can be named with --data-dir", err)
+}
+
+func hasData(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "data", "PG_VERSION"))
+	return err == nil
 }
 
 // stateDir is where a user keeps what programs remember.

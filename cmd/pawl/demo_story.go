@@ -88,7 +88,7 @@ func (t *story) turn(now scene) (over bool, err error) {
 		t.p.tell("(a) five days are owed: %s", strings.Join(t.plan.days, ", "))
 	}
 	for _, r := range now.runs {
-		t.tellRun(now, r)
+		t.tellRun(r)
 	}
 	for _, r := range now.refusals[t.refusals:] {
 		t.tellRefusal(now, r)
@@ -100,7 +100,7 @@ func (t *story) turn(now scene) (over bool, err error) {
 	return now.complete() == owedDays && t.sleeper != 0 && t.woken && (now.refused(t.sleeper) || time.Since(t.slept) > 2*mostSleep), nil
 }
 
-func (t *story) tellRun(now scene, r sceneRun) {
+func (t *story) tellRun(r sceneRun) {
 	was, known := t.told[r.Token]
 	t.told[r.Token] = r
 	if !known {

@@ -40,19 +40,20 @@ It changes nothing. Exit code 1: at least one line says fail.`,
 	}
 }
 
-// checks are the doctor's questions, in the order of its report. Those behind schema need pawl's tables.
+// check is one of the doctor's questions.
 type check struct {
 	name   string
-	schema bool
+	schema bool // it reads pawl's tables
 	ask    func(context.Context, *database) (finding, error)
 }
 
+// checks are in the order of the report.
 func checks() []check {
 	return []check{
 		{"server", false, checkServer},
 		{"pooler", false, checkPooler},
+		{"rights", false, checkRights},
 		{"schema", false, checkSchema},
-		{"rights", true, checkRights},
 		{"home", true, checkHome},
 		{"clock", false, checkClock},
 		{"round trip", false, checkRoundTrip},
@@ -72,9 +73,9 @@ func checks() []check {
 
 // examine asks everything. A question that the server doesn't answer is a warning, not the end.
 func examine(ctx context.Context, db *database) (all []finding) {
-	migrated := true
+	readable := true
 	for _, k := range checks() {
-		if k.schema && !migrated {
+		if k.schema && !readable {
 			continue
 		}
 		f, err := k.ask(ctx, db)
@@ -82,8 +83,8 @@ func examine(ctx context.Context, db *database) (all []finding) {
 			f = finding{Status: warn, Detail: "not known: " + sentence(err), Fix: "use an account that may read it, such as a member of pg_monitor"}
 		}
 		f.Check = k.name
-		if k.name == "schema" && f.Status == bad {
-			migrated = false
+		if k.name == "schema" || k.name == "rights" {
+			readable = readable && f.Status == fine
 		}
 		all = append(all, f)
 	}

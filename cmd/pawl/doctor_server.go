@@ -47,27 +47,37 @@ func checkSchema(ctx context.Context, db *database) (finding, error) {
 	return okay("complete, schema number %d", migrations.Binary)
 }
 
+// Names are not resolved by the server: without USAGE on the schema that would fail.
 const rightsSQL = `
-select current_user, array(
-  select c.relname || ': ' || r.what
-    from pg_class c cross join (values ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) r (what)
-   where c.relnamespace = 'pawl'::regnamespace and c.relname in ('locks', 'lanes', 'periods', 'runs', 'schedules', 'checkpoints', 'tenures', 'river_job')
-     and not has_table_privilege(c.oid, r.what) order by 1),
-  has_function_privilege('pawl.guard(text, bigint)', 'EXECUTE')`
+select current_user, n.oid is not null, coalesce(has_schema_privilege(n.oid, 'USAGE'), false),
+  has_database_privilege(current_database(), 'CREATE'),
+  array(select c.relname || ': ' || r.what
+          from pg_class c cross join (values ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) r (what)
+         where c.relnamespace = n.oid and c.relname in ('locks', 'lanes', 'periods', 'runs', 'schedules', 'checkpoints', 'tenures', 'river_job')
+           and not has_table_privilege(c.oid, r.what) order by 1),
+  exists (select from pg_proc p where p.pronamespace = n.oid and p.proname = 'guard' and has_function_privilege(p.oid, 'EXECUTE'))
+  from (values (1)) one left join pg_namespace n on n.nspname = 'pawl'`
+
+const grantWorker = "grant pawl_worker to it, see: pawl migrate sql"
 
 func checkRights(ctx context.Context, db *database) (finding, error) {
 	var user string
+	var there, use, create, guard bool
 	var lacks []string
-	var guard bool
-	if err := db.pool.QueryRow(ctx, rightsSQL).Scan(&user, &lacks, &guard); err != nil {
+	if err := db.pool.QueryRow(ctx, rightsSQL).Scan(&user, &there, &use, &create, &lacks, &guard); err != nil {
 		return finding{}, err
 	}
 	switch {
+	case !there && create:
+		return okay("%s may create the schema pawl", user)
+	case !there:
+		return unless(true, bad, user+" may not create the schema pawl, which isn't there", "migrate with an account that may: grant create on database …")
+	case !use:
+		return unless(true, bad, user+" may not use the schema pawl", grantWorker)
 	case len(lacks) > 0 && guard:
-		return unless(true, warn, fmt.Sprintf("%s may honour tokens, not run jobs: it lacks %s", user, lacks[0]),
-			"for a worker: grant pawl_worker to it, see: pawl migrate sql")
+		return unless(true, warn, fmt.Sprintf("%s may honour tokens, not run jobs: it lacks %s", user, lacks[0]), "for a worker: "+grantWorker)
 	case len(lacks) > 0:
-		return unless(true, bad, fmt.Sprintf("%s lacks %s", user, strings.Join(lacks, ", ")), "grant pawl_worker to it, see: pawl migrate sql")
+		return unless(true, bad, fmt.Sprintf("%s lacks %s", user, strings.Join(lacks, ", ")), grantWorker)
 	}
 	return okay("%s may run jobs", user)
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -73,4 +75,24 @@ func (c *cli) listPeriods(ctx context.Context, h *jobs.History, f jobs.PeriodFil
 		}
 		return []string{p.Key, p.State, or(p.Reason), at(&p.ScheduledAt), thousands(int64(p.Attempts)), at(p.CompletedAt), token(seq)}
 	})
+}
+
+func runCells(r jobs.RunRecord) []string {
+	done := "-"
+	if r.Done != nil {
+		done = thousands(*r.Done)
+		if r.Total != nil {
+			done += "/" + thousands(*r.Total)
+		}
+	}
+	return []string{
+		r.Key, fmt.Sprint(r.Attempt), r.State, token(r.Token), or(r.Holder), at(&r.StartedAt), took(r), done, or(r.Error),
+	}
+}
+
+func took(r jobs.RunRecord) string {
+	if r.EndedAt == nil {
+		return humanise(time.Since(r.StartedAt)) + " so far"
+	}
+	return since(&r.StartedAt, r.EndedAt)
 }

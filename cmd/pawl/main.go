@@ -23,17 +23,21 @@ func main() {
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
 		signals = append(signals, syscall.SIGHUP)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	context.AfterFunc(ctx, stop) // the next signal does what it does by default
-	code := run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	ctx, cancel := context.WithCancel(context.Background())
+	first := make(chan os.Signal, 1)
+	signal.Notify(first, signals...)
+	go func() {
+		<-first
+		signal.Stop(first) // From here on a signal does what it does by default, also to who has just seen ctx end.
+		cancel()
+	}()
+	os.Exit(run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr))
 }
 
 // run is the whole program but for what belongs to the process: it returns the exit code.
 func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := &cli{getenv: getenv, stdin: stdin, p: newPrinter(stdout, stderr, getenv)}
-	root := c.root()
+	root := c.root() //nolint:contextcheck // each command gets ctx when it runs
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)

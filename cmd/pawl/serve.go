@@ -21,6 +21,7 @@ import (
 // serveFlags are what serve can be told.
 type serveFlags struct {
 	jobs                           []string
+	directURL                      string
 	listen, healthListen, basePath string
 	insecure                       bool
 	concurrency                    int
@@ -55,6 +56,7 @@ it at once. The page has no sign-in and listens on loopback unless --insecure-no
 	}
 	fs := cmd.Flags()
 	fs.StringSliceVar(&f.jobs, "job", nil, "a job that is compiled in: settlement")
+	fs.StringVar(&f.directURL, "direct-url", "", "the same database past a pooler, for LISTEN (default: --database-url, and polling if that is pooled)")
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:8399", "where the page listens; empty: nowhere")
 	fs.StringVar(&f.healthListen, "health-listen", "", "where only /healthz, /readyz and /metrics listen")
 	fs.StringVar(&f.basePath, "base-path", "/", "the path that everything is below")
@@ -64,7 +66,7 @@ it at once. The page has no sign-in and listens on loopback unless --insecure-no
 	fs.DurationVar(&f.ttl, "ttl", 30*time.Second, "the jobs' lease, 1s to 24h")
 	fs.StringVar(&f.holder, "holder", "", "this process's name, unique among live ones (default host/pid/random)")
 	for flag, name := range map[string]string{
-		"listen": "PAWL_LISTEN", "health-listen": "PAWL_HEALTH_LISTEN", "base-path": "PAWL_BASE_PATH",
+		"direct-url": "PAWL_DIRECT_URL", "listen": "PAWL_LISTEN", "health-listen": "PAWL_HEALTH_LISTEN", "base-path": "PAWL_BASE_PATH",
 		"concurrency": "PAWL_CONCURRENCY", "grace": "PAWL_GRACE",
 	} {
 		variable(fs, flag, name)
@@ -126,10 +128,20 @@ func (c *cli) serveWith(ctx context.Context, f serveFlags, log *slog.Logger) err
 		return err
 	}
 	defer db.pool.Close()
-	if db.pooled {
-		log.Warn("the database is behind a pooler: polling, since LISTEN doesn't get through one in transaction mode")
+	var direct *database
+	switch {
+	case f.directURL != "":
+		if direct, err = connect(ctx, f.directURL, 2); err != nil {
+			return fmt.Errorf("--direct-url: %w", err)
+		}
+		defer direct.pool.Close()
+		if direct.pooled {
+			return usage("--direct-url leads to a pooler too: give the server's own address, or leave it out and pawl polls")
+		}
+	case db.pooled:
+		log.WarnContext(ctx, "the database is behind a pooler: polling, since LISTEN doesn't get through one in transaction mode; --direct-url shows a way past it")
 	}
-	s, err := newService(ctx, db, f, log)
+	s, err := newService(ctx, db, direct, f, log)
 	if err != nil {
 		return err
 	}
@@ -137,12 +149,23 @@ func (c *cli) serveWith(ctx context.Context, f serveFlags, log *slog.Logger) err
 	return s.run(ctx)
 }
 
+const exampleSQL = `
+select count(*) > 0, coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE')
+       and has_table_privilege(c.oid, 'SELECT') and has_table_privilege(c.oid, 'INSERT') and has_table_privilege(c.oid, 'UPDATE')), false)
+  from pg_namespace n join pg_class c on c.relnamespace = n.oid where n.nspname = 'pawl_demo' and c.relname = 'settlement'`
+
 // prepareExample makes the tables of the settlement where they are absent. A worker without the right to make them
 // may use those that are there.
 func prepareExample(ctx context.Context, db *database, example *settlement.Settlement) error {
-	var there bool
-	if err := db.pool.QueryRow(ctx, `select to_regclass('pawl_demo.settlement') is not null`).Scan(&there); err != nil || there {
+	var there, use bool
+	if err := db.pool.QueryRow(ctx, exampleSQL).Scan(&there, &use); err != nil {
 		return err
+	}
+	switch {
+	case there && use:
+		return nil
+	case there:
+		return usage("the settlement's own tables are in the schema pawl_demo, which this account may not use: grant it usage on the schema and all on its tables")
 	}
 	if err := example.Create(ctx, db.pool); err != nil {
 		return fmt.Errorf("the settlement's own tables can't be made: %w", err)

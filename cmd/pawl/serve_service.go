@@ -29,7 +29,7 @@ type service struct {
 	pages  []func(context.Context) error // each serves one address until its context ends
 }
 
-func newService(ctx context.Context, db *database, f serveFlags, log *slog.Logger) (s *service, err error) {
+func newService(ctx context.Context, db, direct *database, f serveFlags, log *slog.Logger) (s *service, err error) {
 	s = &service{log: log}
 	defer func() {
 		if err != nil {
@@ -50,6 +50,9 @@ func newService(ctx context.Context, db *database, f serveFlags, log *slog.Logge
 	}
 	cfg := jobs.Config{
 		Pool: db.pool, Holder: f.holder, Concurrency: f.concurrency, Grace: f.grace, Logger: log, Registerer: registry,
+	}
+	if direct != nil {
+		cfg.Direct = direct.pool
 	}
 	if s.runner, err = newRunner(cfg, f, example); err != nil {
 		return s, err
@@ -140,7 +143,7 @@ func newPage(ctx context.Context, base *pgxpool.Pool, registry *prometheus.Regis
 	if err != nil {
 		return nil, err
 	}
-	locks, err := lockrepo.New(lockrepo.Config{Pool: pool, Logger: log})
+	locks, err := lockrepo.New(lockrepo.Config{Pool: pool, Logger: log}) //nolint:contextcheck // heartbeats end with Close
 	if err != nil {
 		pool.Close()
 		return nil, err

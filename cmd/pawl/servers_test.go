@@ -52,15 +52,7 @@ func greetAsOld(conn net.Conn) {
 
 func TestWrongPasswordIsOneSentenceWithoutThePassword(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "pawl-test-") // one that the server's user may enter
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	hba := filepath.Join(dir, "hba")
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	hba := filepath.Join(openDir(t), "hba")
 	if err := os.WriteFile(hba, []byte("local all clerk scram-sha-256\nlocal all all trust\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

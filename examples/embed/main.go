@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -14,8 +15,8 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	log := slog.New(slog.NewTextHandler(os.Stdout, nil))
 	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
 	check(log, err)
@@ -27,7 +28,7 @@ func main() {
 		run.Logger().InfoContext(ctx, "tick")
 		return nil
 	}}))
-	check(log, runner.Run(ctx)) // until ^C
+	check(log, runner.Run(ctx)) // until a signal; then it drains
 }
 
 func check(log *slog.Logger, err error) {

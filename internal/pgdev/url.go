@@ -17,7 +17,7 @@ func (s *Server) URL() string { return s.DatabaseURL("postgres") }
 
 // DatabaseURL is the connection string of the named database, there or not.
 func (s *Server) DatabaseURL(name string) string {
-	q := url.Values{"host": {s.home.socket}, "sslmode": {"disable"}}
+	q := url.Values{"host": {s.home.socket}, "port": {"5432"}, "sslmode": {"disable"}} // a user's PGPORT is another server's
 	u := url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/" + name, RawQuery: q.Encode()}
 	return u.String()
 }

@@ -141,8 +141,13 @@ func TestNoTickIsLostBetweenPasses(t *testing.T) {
 	seed := uint64(7)
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	specs := []schedule.Spec{
-		{Expr: "*/7 1-4 * * *"}, {Expr: "*/20 * * * *"}, {Expr: "0,30 1-3 * * *"}, {Expr: "15 2 * * *"}, {Expr: "@every 37m"},
-		{Expr: "0,30 1-3 * * *", Overlap: "second", Gap: "skip"}, {Expr: "0,30 1-3 * * *", Overlap: "both"},
+		{Expr: "*/7 1-4 * * *"},
+		{Expr: "*/20 * * * *"},
+		{Expr: "0,30 1-3 * * *"},
+		{Expr: "15 2 * * *"},
+		{Expr: "@every 37m"},
+		{Expr: "0,30 1-3 * * *", Overlap: "second", Gap: "skip"},
+		{Expr: "0,30 1-3 * * *", Overlap: "both"},
 	}
 	policies := []schedule.CatchUp{schedule.CatchUpNone, schedule.CatchUpLatest, schedule.CatchUpAll}
 	for i := range 400 {

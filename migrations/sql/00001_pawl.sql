@@ -57,6 +57,9 @@ create unique index tenures_grant on pawl.tenures (grant_id);   -- an ended gran
 create index tenures_ended on pawl.tenures (ended_at);
 create index tenures_stale on pawl.tenures (ended_at) where how in ('expired', 'taken_over', 'forced');
 
+-- Writes that the fence turned away, and those that a table protected in log mode let pass. nth numbers the former
+-- alone: a counter reads the highest, which doesn't fall when history is pruned.
+create sequence pawl.refusals_nth;
 create table pawl.refusals (
     id        bigint generated always as identity primary key,
     at        timestamptz not null default clock_timestamp(),
@@ -66,8 +69,13 @@ create table pawl.refusals (
     holder    text,
     late_by   interval,
     target    text,
-    statement text
+    statement text,
+    passed    boolean not null default false,       -- log mode: it was written all the same
+    nth       bigint default nextval('pawl.refusals_nth'),
+    check (passed = (nth is null))
 );
+alter sequence pawl.refusals_nth owned by pawl.refusals.nth;
+create unique index refusals_counted on pawl.refusals (nth) where nth is not null;
 create index refusals_at on pawl.refusals (at);
 create index refusals_lock on pawl.refusals (lock, token);
 

@@ -1,4 +1,4 @@
--- The functions of the protocol. Every statement that decides by time is peek (no lock), lock, judge: the clock
+-- The functions of the protocol. What they raise ends in its SQLSTATE, which psql doesn't show by itself. Every statement that decides by time is peek (no lock), lock, judge: the clock
 -- is read after the row is ours, since an UPDATE that had to wait isn't judged again when the blocker rolls back.
 
 -- +goose Up
@@ -29,7 +29,7 @@ $$ select greatest(prev + case when same then 1 else 1000000 end, pawl.now_us(),
 -- +goose StatementBegin
 create function pawl.must(ok boolean, code text) returns boolean language plpgsql as $$
 begin
-  if ok is not true then raise exception 'pawl: refused' using errcode = code; end if;
+  if ok is not true then raise exception 'pawl: refused [%]', code using errcode = code; end if;
   return true;
 end $$;
 -- +goose StatementEnd
@@ -46,8 +46,8 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare here bigint := (select system_identifier from pg_control_system());
 begin
   if not elsewhere and here <> (select system_identifier from pawl.clock) then
-    raise exception 'pawl: this database was restored from another server'
-      using errcode = 'PW005', hint = 'If this copy may run what is owed, say so with: pawl adopt';
+    raise exception 'pawl: this database was restored from another server [PW005]'
+      using errcode = 'PW005', hint = 'If this copy may run what it owes, say so with: pawl adopt';
   end if;
   update pawl.clock
      set incarnation = pawl.incarnation(), since = clock_timestamp(), system_identifier = here,
@@ -63,7 +63,7 @@ create function pawl.locks_deleted() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if tg_op = 'TRUNCATE' then
-    raise exception 'pawl: locks may not be truncated, tokens would start again' using errcode = 'PW003';
+    raise exception 'pawl: locks may not be truncated, tokens would start again [PW003]' using errcode = 'PW003';
   end if;
   update pawl.clock set floor = greatest(floor, gone.token)
     from (select max(token) as token from deleted) gone where gone.token is not null;
@@ -87,6 +87,37 @@ create function pawl.prune(idle interval, most int) returns bigint language sql 
 $$;
 -- +goose StatementEnd
 
+-- What a guard raises when a token has no live lease: which of the reasons it is, the lock row as JSON in the detail,
+-- and what to do. It takes no lock and answers nothing.
+-- +goose StatementBegin
+create function pawl.not_held(p_lock text, p_token bigint, p_hint text) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare l pawl.locks; t pawl.tenures; code text := 'PW002'; why text; ended timestamptz;
+begin
+  select * into l from pawl.locks where name = p_lock;
+  select * into t from pawl.tenures where lock = p_lock and token = p_token;
+  ended := coalesce(t.ended_at, case when l.token = p_token then coalesce(l.expires_at, l.renewed_at) end);
+  if l.token > p_token then
+    code := 'PW001';
+    why := format('token %s is stale: %s is current, %s', p_token, l.token, case
+      when l.grant_id is null then 'held by nobody now'
+      when l.expires_at <= clock_timestamp() then format('held by %s until its lease ended', l.holder)
+      else format('held by %s', l.holder) end);
+  elsif l.name is null and t.lock is null then
+    why := 'no such lock';
+  elsif ended is null then
+    why := format('token %s was never issued: %s is current', p_token, l.token);
+  else
+    why := format('the lease with token %s ended at %s%s and nobody has taken it', p_token,
+      to_char(ended at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.MS "UTC"'),
+      case t.how when 'released' then ', released,' when 'forced' then ', released by force,' else '' end);
+  end if;
+  raise exception 'pawl: lock %: % [%]', p_lock, why, code
+    using errcode = code, hint = p_hint,
+          detail = json_build_object('current', coalesce(l.token, 0), 'holder', coalesce(l.holder, ''))::text;
+end $$;
+-- +goose StatementEnd
+
 -- Ties the transaction to a live lease: no acquire, start or hand-over (FOR UPDATE) passes before it ends; a
 -- renewal does. It raises instead of answering with no row: an error frees the row lock at once, even if the
 -- client's ROLLBACK never comes. The detail is JSON: what the lock row says now.
@@ -95,16 +126,12 @@ $$;
 -- +goose StatementBegin
 create function pawl.guard(p_lock text, p_token bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-declare until timestamptz; lasts interval; l pawl.locks;
+declare until timestamptz; lasts interval;
 begin
   select expires_at, ttl into until, lasts from pawl.locks
    where name = p_lock and token = p_token and grant_id is not null for key share;
   if until is null or until <= clock_timestamp() then      -- after the wait, on the locked row
-    select * into l from pawl.locks where name = p_lock;
-    raise exception 'pawl: lease on % is not held with token %', p_lock, p_token
-      using errcode = case when l.token > p_token then 'PW001' else 'PW002' end,
-            detail = json_build_object('current', coalesce(l.token, 0), 'holder', coalesce(l.holder, ''))::text,
-            hint = 'Stop writing: the lease has ended. Acquire again to go on.';
+    perform pawl.not_held(p_lock, p_token, 'Stop writing. To go on, acquire the lock.');
   end if;
   perform -- the whole TTL, never the time left: that would end a holder that renews all along; 0 would mean never
     set_config('idle_in_transaction_session_timeout',
@@ -120,15 +147,10 @@ end $$;
 -- +goose StatementBegin
 create function pawl.guard_again(p_lock text, p_token bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-declare l pawl.locks;
 begin
   perform from pawl.locks where name = p_lock and token = p_token and grant_id is not null for key share;
   if not found then
-    select * into l from pawl.locks where name = p_lock;
-    raise exception 'pawl: lease on % is not held with token % at its commit', p_lock, p_token
-      using errcode = case when l.token > p_token then 'PW001' else 'PW002' end,
-            detail = json_build_object('current', coalesce(l.token, 0), 'holder', coalesce(l.holder, ''))::text,
-            hint = 'Nothing was committed: the lease has ended. Acquire again to go on.';
+    perform pawl.not_held(p_lock, p_token, 'Nothing was committed. To go on, acquire the lock.');
   end if;
 end $$;
 -- +goose StatementEnd
@@ -157,13 +179,14 @@ begin
   end loop;
   select * into cur from pawl.locks where name = coalesce(l1, pat);
   if tg_argv[1] = 'enforce' then
-    raise exception 'pawl: % on % refused: needs a current lease on %', tg_op, tab, pat
+    raise exception 'pawl: % on % refused: needs a current lease on % [%]', tg_op, tab, pat, code
       using errcode = code,
             detail = json_build_object('current', coalesce(cur.token, 0), 'holder', coalesce(cur.holder, ''),
                                        'target', tab, 'statement', tg_op)::text,
             hint = 'Write inside a transaction that pawl guards, or remove the protection with: pawl protect --remove';
   end if;
-  insert into pawl.refusals (lock, token, current, target, statement) values (coalesce(l1, pat), k1, cur.token, tab, tg_op);
+  insert into pawl.refusals (lock, token, current, holder, target, statement, passed, nth)
+  values (coalesce(l1, pat), k1, cur.token, (select holder from pawl.tenures where lock = l1 and token = k1), tab, tg_op, true, null);
   return null;
 end $$;
 -- +goose StatementEnd
@@ -184,11 +207,11 @@ begin
     continue when found;
     select * into m from pawl.fences where target = t;
     if m.lock <> p_lock then
-      raise exception 'pawl: target % belongs to lock %, not to %', t, m.lock, p_lock using errcode = 'PW004',
+      raise exception 'pawl: target % belongs to lock %, not to % [PW004]', t, m.lock, p_lock using errcode = 'PW004',
         detail = json_build_object('target', t)::text,
         hint = 'Tokens of different locks do not compare: write this target under its own lock.';
     end if;
-    raise exception 'pawl: target % has seen token %, % is stale', t, m.last_token, p_token
+    raise exception 'pawl: target % has seen token %, % is stale [PW001]', t, m.last_token, p_token
       using errcode = 'PW001', detail = json_build_object('current', m.last_token, 'holder', '', 'target', t)::text;
   end loop;
 end $$;
@@ -206,11 +229,11 @@ begin
   if found then return; end if;
   select * into m from pawl.fences where target = p_target;
   if m.lock <> p_lock then
-    raise exception 'pawl: target % belongs to lock %, not to %', p_target, m.lock, p_lock using errcode = 'PW004',
+    raise exception 'pawl: target % belongs to lock %, not to % [PW004]', p_target, m.lock, p_lock using errcode = 'PW004',
       detail = json_build_object('target', p_target)::text,
       hint = 'Tokens of different locks do not compare: write this target under its own lock.';
   end if;
-  raise exception 'pawl: target % already has token % or a newer one', p_target, p_token
+  raise exception 'pawl: target % already has token % or a newer one [PW001]', p_target, p_token
     using errcode = 'PW001', detail = json_build_object('current', m.last_token, 'holder', '', 'target', p_target)::text;
 end $$;
 -- +goose StatementEnd
@@ -250,14 +273,13 @@ create function pawl.lane(p_locks text[]) returns boolean language sql volatile 
 $$;
 -- +goose StatementEnd
 
--- Leave: last. Its second statement has a snapshot taken after the lanes were granted. Makes the lane rule true:
--- when no run of a lock is running and one of its periods may run, a live delivery for that lock exists.
--- Idempotent. A transaction that holds lanes may only name lanes that it holds.
+-- Leave: last, as a statement of its own, with a snapshot taken after the lanes were granted. Makes the lane rule
+-- true: when no run of a lock is running and one of its periods may run, a live delivery for that lock exists.
+-- Idempotent. Only for lanes that the transaction has entered.
 -- +goose StatementBegin
-create function pawl.advance(p_locks text[]) returns int language plpgsql volatile as $$
+create function pawl.leave(p_locks text[]) returns int language plpgsql volatile as $$
 declare n int; soon boolean;
 begin
-  perform pawl.lane(p_locks);
   with want as materialized (
     select n.lock, h.job, greatest(clock_timestamp(), h.not_before, n.not_before) as at, n.delivery
       from pawl.lanes n cross join lateral (
@@ -280,6 +302,15 @@ begin
 end $$;
 -- +goose StatementEnd
 
+-- Enter and leave, where nothing else is changed. A transaction that holds lanes may only name lanes that it holds.
+-- +goose StatementBegin
+create function pawl.advance(p_locks text[]) returns int language plpgsql volatile as $$
+begin
+  perform pawl.lane(p_locks);
+  return pawl.leave(p_locks);
+end $$;
+-- +goose StatementEnd
+
 -- What a run's end makes of its period.
 -- +goose StatementBegin
 create function pawl.after(outcome text, attempts int, max_attempts int) returns text language sql immutable as $$
@@ -291,8 +322,8 @@ $$;
 -- +goose Down
 drop trigger deleted on pawl.locks;
 drop trigger truncated on pawl.locks;
-drop function pawl.after(text, int, int), pawl.advance(text[]), pawl.lane(text[]), pawl.refuse(text, bigint, text, text),
+drop function pawl.after(text, int, int), pawl.advance(text[]), pawl.leave(text[]), pawl.lane(text[]), pawl.refuse(text, bigint, text, text),
               pawl.check(text, bigint, text), pawl.once(text, bigint, text), pawl.fence(text, bigint, text[]),
-              pawl.enforce(), pawl.guard_again(text, bigint), pawl.guard(text, bigint), pawl.prune(interval, int),
+              pawl.enforce(), pawl.guard_again(text, bigint), pawl.guard(text, bigint), pawl.not_held(text, bigint, text), pawl.prune(interval, int),
               pawl.locks_deleted(), pawl.adopt(boolean), pawl.must(boolean, text), pawl.next_token(bigint, boolean, bigint),
               pawl.start_grace(), pawl.incarnation(), pawl.now_us();

@@ -14,6 +14,7 @@
   const two = (n) => String(Math.floor(n)).padStart(2, "0");
   const dur = (ms) => {
     const s = Math.max(0, ms / 1000);
+    if (s < 0.05) return Math.floor(s * 1000) + "ms";
     if (s < 9.95) return s.toFixed(1) + "s";
     if (s < 60) return Math.max(10, Math.floor(s)) + "s";
     if (s < 3600) return Math.floor(s / 60) + "m" + nb + two(s % 60) + "s";
@@ -42,7 +43,10 @@
       if (a.nodeValue !== b.nodeValue) a.nodeValue = b.nodeValue;
       return;
     }
-    for (const { name } of [...a.attributes]) if (!b.hasAttribute(name)) a.removeAttribute(name);
+    for (const { name } of [...a.attributes]) {
+      const reader = name === "open" && a.nodeName === "DETAILS"; // the reader has opened it
+      if (!reader && !b.hasAttribute(name)) a.removeAttribute(name);
+    }
     for (const { name, value } of b.attributes) if (a.getAttribute(name) !== value) a.setAttribute(name, value);
     let at = a.firstChild;
     for (const want of [...b.childNodes]) {
