@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -35,12 +37,16 @@ func (r *Runner) backstop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for _, lock := range locks { // one lane a transaction
 		r.log.WarnContext(ctx, "backstop: work without a delivery; delivered again", "lock", lock)
 		if err := r.advance(ctx, lock); err != nil {
-			return err
+			errs = append(errs, fmt.Errorf("jobs: advance lane %q: %w", lock, err))
+			if !refused(err) {
+				break
+			}
 		}
 	}
 	_, err = r.pool.Exec(ctx, backstopRiverSQL)
-	return err
+	return errors.Join(append(errs, err)...)
 }

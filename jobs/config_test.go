@@ -31,6 +31,8 @@ func TestBadJobsAreRefusedWithFieldValueAndFix(t *testing.T) {
 		{"every -5s", func(j *jobs.Job) { j.Schedule = "@every -5s" }, []string{"settle", "-5s"}},
 		{"every 1ms", func(j *jobs.Job) { j.Schedule = "@every 1ms" }, []string{"settle", "1ms"}},
 		{"unknown zone", func(j *jobs.Job) { j.Timezone = "Europe/Berlinn" }, []string{"settle", "Europe/Berlinn", "Europe/Berlin"}},
+		{"a lock with a NUL", func(j *jobs.Job) { j.Lock = "a\x00b" }, []string{"Lock", `"a\x00b"`, "UTF-8"}},
+		{"a lock that is no text", func(j *jobs.Job) { j.Lock = "a\xff" }, []string{"Lock", `"a\xff"`, "UTF-8"}},
 		{"unknown catch-up", func(j *jobs.Job) { j.CatchUp = "some" }, []string{"settle", "some"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -70,5 +72,17 @@ func TestAConfigWithoutAPoolIsRefused(t *testing.T) {
 	t.Parallel()
 	if _, err := jobs.New(jobs.Config{}); err == nil || !strings.Contains(err.Error(), "Pool") {
 		t.Errorf("New = %v, want it to name Pool", err)
+	}
+}
+
+// A holder's name goes into every start: one that Postgres can't store would fail them all, for ever.
+func TestNamesThatPostgresCannotStoreAreRefused(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	for field, cfg := range map[string]jobs.Config{"Holder": {Holder: "a\x00b"}, "App": {App: "a\xff"}} {
+		cfg.Pool = pool
+		if _, err := jobs.New(cfg); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("New = %v, want it to name %s", err, field)
+		}
 	}
 }

@@ -20,14 +20,21 @@ func (r *Runner) next(ctx context.Context, run *Run) *Run {
 	run.kept.Completing()
 	sent := lockrepo.Now()
 	next, err := r.handovers.do(run)
+	if refused(err) { // nothing was done
+		run.kept.Resume()
+		return nil
+	}
 	if err != nil {
-		state, _, askErr := r.ask(ctx, run)
+		state := ""
+		askErr := r.insist(ctx, run.lease.TTL, func() (err error) { state, _, err = r.ask(ctx, run); return err })
 		if askErr != nil || state != stateComplete {
 			run.kept.Resume()
 			return nil
 		}
 		// It was committed after all, and only its answer was lost: go on with the run that it has started.
-		if next, err = r.findRun(ctx, uuid.MustParse(run.heir), run.token.Lock, sent); err != nil {
+		heir := uuid.MustParse(run.heir)
+		err = r.insist(ctx, run.lease.TTL, func() (err error) { next, err = r.findRun(ctx, heir, run.token.Lock, sent); return err })
+		if err != nil {
 			run.Logger().WarnContext(ctx, "hand-over had no answer", "error", err)
 		}
 		run.ended.Store(true)
@@ -52,11 +59,7 @@ func (r *Runner) finish(ctx context.Context, run *Run, outcome string, cause err
 		r.wakeSweep()
 		return
 	}
-	run.kept.Completing()
-	ok, err := r.ends.do(endRequest{run, outcome, run.retryAfter(outcome), message(cause)})
-	for try := 0; err != nil && try < 3; try++ {
-		ok, err = r.finishAgain(ctx, run, outcome, cause)
-	}
+	ok, err := r.sendEnd(ctx, run, endRequest{run, outcome, run.retryAfter(outcome), message(cause)})
 	if err != nil {
 		run.Logger().ErrorContext(ctx, "end of run had no answer: its lease runs out and the sweep ends it", "error", err)
 		return
@@ -64,13 +67,48 @@ func (r *Runner) finish(ctx context.Context, run *Run, outcome string, cause err
 	r.ended(ctx, run, outcome, ok, cause)
 }
 
-// finishAgain asks what became of an end without an answer, and sends it once more if it didn't commit.
-func (r *Runner) finishAgain(ctx context.Context, run *Run, outcome string, cause error) (bool, error) {
-	state, ended, err := r.ask(ctx, run)
+// sendEnd sends an end until it is answered, or the lease is over: a server that is away for a moment must not cost the
+// work that was done.
+func (r *Runner) sendEnd(ctx context.Context, run *Run, q endRequest) (ok bool, err error) {
+	send := func() (bool, error) { return r.ends.do(q) }
+	err = r.insist(ctx, max(run.lease.TTL, callTimeout), func() error {
+		run.kept.Completing()
+		ok, err = send()
+		if send = func() (bool, error) { return r.sendAgain(ctx, q) }; refused(err) {
+			run.kept.Resume() // nothing was done: the lease lives on
+		}
+		return err
+	})
+	return ok, err
+}
+
+// sendAgain asks what became of an end without an answer, and sends it once more if it didn't commit.
+func (r *Runner) sendAgain(ctx context.Context, q endRequest) (bool, error) {
+	state, ended, err := r.ask(ctx, q.run)
 	if err != nil || ended {
-		return state == outcome, err
+		return state == q.outcome, err
 	}
-	return r.ends.do(endRequest{run, outcome, run.retryAfter(outcome), message(cause)})
+	ok, err := r.ends.do(q)
+	if err == nil && !ok { // the first one was still on its way
+		state, _, err = r.ask(ctx, q.run)
+		ok = state == q.outcome
+	}
+	return ok, err
+}
+
+const askEvery = 100 * time.Millisecond // and up to ten times that
+
+// insist asks until there is an answer: at least four times, and unless the process shuts down for as long as limit.
+func (r *Runner) insist(ctx context.Context, limit time.Duration, ask func() error) (err error) {
+	for try, since := 1, time.Now(); ; try++ {
+		if err = ask(); err == nil || errors.Is(err, errClosed) {
+			return err
+		}
+		if try >= 4 && (r.draining.Load() || time.Since(since) > limit) {
+			return err
+		}
+		wait(context.WithoutCancel(ctx), jitter(min(askEvery<<min(try-1, 9), 10*askEvery)), nil)
+	}
 }
 
 // ended logs and counts what has become of a run; ok is false when the fence refused its end.
@@ -114,6 +152,11 @@ func (r *Runner) refusedEnd(ctx context.Context, run *Run, outcome string) {
 	run.refused(ctx, &fence.StaleError{Token: run.token, Code: fence.CodeNotHeld}, "end "+outcome)
 }
 
+// storable replaces what Postgres takes in no text: bytes that aren't UTF-8, also half a character at a cut, and NUL.
+func storable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+}
+
 func message(err error) string {
 	if err == nil {
 		return ""
@@ -123,9 +166,9 @@ func message(err error) string {
 	if errors.As(err, &p) {
 		s += "\n" + string(p.Stack)
 	}
-	s = strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD") // a text that Postgres takes
+	s = storable(s)
 	if len(s) > 4000 {
-		s = strings.ToValidUTF8(s[:4000], "")
+		s = storable(s[:4000])
 	}
 	return s
 }

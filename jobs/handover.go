@@ -80,7 +80,7 @@ func (r *Runner) handover(ctx context.Context, runs []*Run) ([]*Run, error) {
 	for i, run := range runs {
 		done[i], total[i] = run.progress()
 		ids[i], locks[i], tokens[i], fresh[i] = run.ID.String(), run.token.Lock, run.token.Seq, uuid.NewString()
-		run.heir, at[run.token.Lock] = fresh[i], i
+		run.heir, at[fresh[i]] = fresh[i], i // not by lock: an old run of the same lock may end in this batch too
 	}
 	names, ttls := r.handled()
 	out := make([]*Run, n)
@@ -91,7 +91,8 @@ func (r *Runner) handover(ctx context.Context, runs []*Run) ([]*Run, error) {
 		var lock string
 		var x runRow
 		_, err := pgx.ForEachRow(rows, append([]any{&lock}, x.dest()...), func() error {
-			out[at[lock]] = r.run(x, lock, runs[at[lock]].delivery, sent)
+			i := at[x.id]
+			out[i] = r.run(x, lock, runs[i].delivery, sent)
 			x.checkpoint = nil
 			return nil
 		})

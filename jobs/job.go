@@ -43,7 +43,7 @@ type Job struct {
 var jobName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
 
 // withDefaults returns the job as it will run, or the first field that can't be used.
-func (j Job) withDefaults() (Job, schedule.Schedule, error) {
+func (j Job) withDefaults() (Job, error) {
 	bad := func(field string, value any, fix string) error { return &ConfigError{j.Name, field, value, fix} }
 	j.TTL = cmp.Or(j.TTL, 30*time.Second)
 	j.Timeout = cmp.Or(j.Timeout, time.Hour)
@@ -53,22 +53,22 @@ func (j Job) withDefaults() (Job, schedule.Schedule, error) {
 	j.Lock = cmp.Or(j.Lock, "job:"+j.Name)
 	switch {
 	case !jobName.MatchString(j.Name):
-		return j, schedule.Schedule{}, bad("Name", j.Name, "use a lower-case letter, then up to 62 of a-z, 0-9, _ and -")
+		return j, bad("Name", j.Name, "use a lower-case letter, then up to 62 of a-z, 0-9, _ and -")
 	case j.Func == nil:
-		return j, schedule.Schedule{}, bad("Func", nil, "set the function that does the work")
+		return j, bad("Func", nil, "set the function that does the work")
 	case j.TTL < time.Second || j.TTL > 24*time.Hour:
-		return j, schedule.Schedule{}, bad("TTL", j.TTL, "use 1s to 24h")
+		return j, bad("TTL", j.TTL, "use 1s to 24h")
 	case j.Timeout < 0 && j.Timeout != NoTimeout:
-		return j, schedule.Schedule{}, bad("Timeout", j.Timeout, "use a positive duration, or NoTimeout")
+		return j, bad("Timeout", j.Timeout, "use a positive duration, or NoTimeout")
 	case j.MaxRetries < NoRetries || j.MaxRetries > 1000:
-		return j, schedule.Schedule{}, bad("MaxRetries", j.MaxRetries, "use 0 to 1000 (0 means 5), or NoRetries")
+		return j, bad("MaxRetries", j.MaxRetries, "use 0 to 1000 (0 means 5), or NoRetries")
 	case j.RetryDelay < 0 || j.RetryMaxDelay < j.RetryDelay:
-		return j, schedule.Schedule{}, bad("RetryMaxDelay", j.RetryMaxDelay, "use at least RetryDelay, which is positive")
+		return j, bad("RetryMaxDelay", j.RetryMaxDelay, "use at least RetryDelay, which is positive")
 	case !fence.Token{Lock: j.Lock, Seq: 1}.Valid():
-		return j, schedule.Schedule{}, bad("Lock", j.Lock, "use 1 to 255 bytes of UTF-8 without NUL")
+		return j, bad("Lock", j.Lock, "use 1 to 255 bytes of UTF-8 without NUL")
 	}
-	s, err := j.definition("").parse()
-	return j, s, err
+	_, err := j.definition("").parse()
+	return j, err
 }
 
 // runs is how many runs a period may have.

@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -17,6 +19,14 @@ const leaveSQL = `select pawl.leave($1::text[])`
 // Enter and leave, where nothing else is changed.
 const advanceSQL = `select pawl.advance($1::text[])`
 
+// No transaction of ours waits longer than this for a row or a lane: whoever holds one for long holds up that lock
+// alone, not all that share the transaction or the loop. Who asked asks again.
+const mostWait = 250 * time.Millisecond
+
+func (r *Runner) lockTimeoutSQL() string {
+	return fmt.Sprintf("set local lock_timeout = '%dms'", r.mostWait.Milliseconds())
+}
+
 // transact sends a batch as one READ COMMITTED transaction in one round trip. A role's
 // default_transaction_isolation must not matter.
 func (r *Runner) transact(ctx context.Context, b *pgx.Batch) error {
@@ -27,6 +37,7 @@ func (r *Runner) transact(ctx context.Context, b *pgx.Batch) error {
 	defer conn.Release()
 	whole := &pgx.Batch{}
 	whole.Queue("begin isolation level read committed")
+	whole.Queue(r.lockTimeoutSQL())
 	whole.QueuedQueries = append(whole.QueuedQueries, b.QueuedQueries...)
 	whole.Queue("commit")
 	err = conn.SendBatch(ctx, whole).Close()
@@ -34,6 +45,12 @@ func (r *Runner) transact(ctx context.Context, b *pgx.Batch) error {
 		_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback") // without it the pool closes the connection
 	}
 	return err
+}
+
+// stepwise begins a transaction of several round trips. Between two of them the process may stop, or lose its network,
+// with lanes in hand: the server doesn't wait for it.
+func stepwise() pgx.TxOptions {
+	return pgx.TxOptions{BeginQuery: "begin isolation level read committed; set local idle_in_transaction_session_timeout = '5s'"}
 }
 
 // advance makes the lane rule true for some locks, in a transaction of its own.

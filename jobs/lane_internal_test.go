@@ -30,6 +30,7 @@ func opened(t *testing.T) (*Runner, *pgxpool.Pool) {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.shut)
+	r.mostWait = 10 * time.Second // the tests take their time in the middle of a transaction
 	return r, pool
 }
 
@@ -359,6 +360,23 @@ func waitsForLock(t *testing.T, pool *pgxpool.Pool) {
 	pgtest.Eventually(t, 10*time.Second, "a backend waits for the lane", func() bool {
 		return exec(t, pool, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) > 0
 	})
+}
+
+// The old run has lost its lock, the new one of the same process holds it, and both end at once.
+func TestAHandOverGoesToTheRunThatHoldsTheLock(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1", "2")
+	old := r.mustStart(t, pool)
+	exec(t, pool, `update pawl.locks set expires_at = clock_timestamp() - interval '1 s' where name = 'L' returning 1`)
+	if _, err := r.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now := r.mustStart(t, pool)
+	next, err := r.handover(t.Context(), []*Run{now, old})
+	if err != nil || next[0] == nil || next[1] != nil {
+		t.Errorf("handover = %v, %v, want the heir behind the run that holds the lock", next, err)
+	}
 }
 
 func TestARunWhoseLeaseWasForcedSaysSo(t *testing.T) {

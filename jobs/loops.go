@@ -68,12 +68,14 @@ func wait(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 // jitter keeps replicas that started together apart.
 func jitter(d time.Duration) time.Duration { return d*8/10 + rand.N(d*4/10) }
 
-// SKIP LOCKED: a checkpoint that isn't committed yet holds its run's row, and says the same.
+// SKIP LOCKED: it takes rows in no order, and ends take several too. A run that ends at this moment, and a checkpoint that
+// isn't committed yet, write their own.
 const progressSQL = `
 with p as materialized (
   select r.id, p.done, nullif(p.total, 0) as total from unnest($1::text[], $2::bigint[], $3::bigint[]) as p(run, done, total)
     join pawl.runs r on r.id = p.run::uuid
-   where r.ended_at is null and r.id = any ($1::text[]::uuid[]) for no key update of r skip locked
+   where r.ended_at is null and r.id = any ($1::text[]::uuid[])
+     for update of r skip locked
 )
 update pawl.runs r set done = p.done, total = p.total from p where r.id = p.id and r.id = any ($1::text[]::uuid[])`
 

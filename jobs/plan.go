@@ -23,12 +23,16 @@ select clock_timestamp(), exists (select from pawl.schedules where retired_at is
 
 	dueSQL = `
 select job, app, lock, definition, watermark, clock_timestamp(), false from pawl.schedules
- where retired_at is null and next_at <= clock_timestamp() order by job limit 100 for update skip locked`
+ where retired_at is null and next_at <= clock_timestamp() and job > $1 order by job limit $2 for update skip locked`
+
+	mostDue = 100 // schedules in one transaction
 )
 
 // planned is one schedule row, as it was locked.
 type planned struct {
 	definition
+	stored         []byte
+	unreadable     error // why stored isn't a definition: another version's, perhaps
 	watermark, now time.Time
 	next           *time.Time
 	retired        bool
@@ -38,6 +42,7 @@ type planned struct {
 
 // plan turns due ticks into periods: as often as there is something due.
 func (r *Runner) plan(ctx context.Context) error {
+	after := "" // up to here nothing that is due can be planned
 	for {
 		var now time.Time
 		var due bool
@@ -51,21 +56,49 @@ func (r *Runner) plan(ctx context.Context) error {
 		if !due {
 			return nil
 		}
-		if n, err := r.planDue(ctx); err != nil || n == 0 {
+		n, last, err := r.planDue(ctx, after, mostDue)
+		switch {
+		case refused(err):
+			return r.planEach(ctx)
+		case err != nil:
 			return err
+		case n == 0 && last == "":
+			return nil
+		case n == 0:
+			after = last
 		}
 	}
 }
 
-// planDue plans the due schedules that no other replica is planning, in one transaction.
-func (r *Runner) planDue(ctx context.Context) (n int, err error) {
-	err = pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		due, err := dueSchedules(ctx, tx)
+// planEach plans schedule by schedule: one that fails, or waits for its lane, must not stop the others.
+func (r *Runner) planEach(ctx context.Context) error {
+	var errs []error
+	for after := ""; ; {
+		_, last, err := r.planDue(ctx, after, 1)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("jobs: plan %q: %w", last, err))
+		}
+		if last == "" || err != nil && !refused(err) {
+			return errors.Join(errs...)
+		}
+		after = last
+	}
+}
+
+// planDue plans due schedules that no other replica is planning, those after a name, in one transaction. It returns
+// how many it could plan, and the last name that it has met.
+func (r *Runner) planDue(ctx context.Context, after string, most int) (n int, last string, err error) {
+	err = pgx.BeginTxFunc(ctx, r.pool, stepwise(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, r.lockTimeoutSQL()); err != nil {
+			return err
+		}
+		due, err := dueSchedules(ctx, tx, after, most)
 		if err != nil {
 			return err
 		}
 		var ready []*planned
 		for _, p := range due {
+			last = p.Job
 			if err := r.plans.fill(p); err != nil {
 				r.plans.once(p.Job, func() { r.log.ErrorContext(ctx, "stored schedule can't be planned", "job", p.Job, "error", err) })
 				continue
@@ -75,11 +108,11 @@ func (r *Runner) planDue(ctx context.Context) (n int, err error) {
 		n = len(ready)
 		return r.writePlan(ctx, tx, ready)
 	})
-	return n, err
+	return n, last, err
 }
 
-func dueSchedules(ctx context.Context, tx pgx.Tx) ([]*planned, error) {
-	rows, err := tx.Query(ctx, dueSQL)
+func dueSchedules(ctx context.Context, tx pgx.Tx, after string, most int) ([]*planned, error) {
+	rows, err := tx.Query(ctx, dueSQL, after, most)
 	if err != nil {
 		return nil, err
 	}
@@ -88,16 +121,22 @@ func dueSchedules(ctx context.Context, tx pgx.Tx) ([]*planned, error) {
 
 func scanPlanned(row pgx.CollectableRow) (*planned, error) {
 	var p planned
-	var stored []byte
 	var job, app, lock string
-	if err := row.Scan(&job, &app, &lock, &stored, &p.watermark, &p.now, &p.retired); err != nil {
+	if err := row.Scan(&job, &app, &lock, &p.stored, &p.watermark, &p.now, &p.retired); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(stored, &p.definition); err != nil {
-		return nil, fmt.Errorf("jobs: stored definition of %s: %w", job, err)
+	if err := json.Unmarshal(p.stored, &p.definition); err != nil {
+		p.unreadable = fmt.Errorf("jobs: stored definition of %s: %w", job, err)
 	}
 	p.Job, p.App, p.Lock, p.runs = job, app, lock, max(p.Runs, 1)
 	return &p, nil
+}
+
+func (p *planned) parse() (schedule.Schedule, error) {
+	if p.unreadable != nil {
+		return schedule.Schedule{}, p.unreadable
+	}
+	return p.definition.parse()
 }
 
 // planCache keeps parsed schedules, by definition.
@@ -109,6 +148,9 @@ type planCache struct {
 
 // fill lists the ticks between the watermark and now, and moves both on.
 func (c *planCache) fill(p *planned) error {
+	if p.unreadable != nil {
+		return p.unreadable
+	}
 	s, err := c.schedule(p.definition)
 	if err != nil {
 		return err

@@ -120,3 +120,111 @@ func TestOldTicksAreRecordedAsMissedWithTheReason(t *testing.T) {
 		t.Errorf("%d owed and %d missed of 20, want a week owed and the rest missed", open, missed)
 	}
 }
+
+func TestAStoredDefinitionThatCannotBeReadStopsOnlyItsOwnJob(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	start := time.Now().AddDate(0, 0, -3)
+	for _, name := range []string{"a", "j"} {
+		if err := r.registerJob(t.Context(), Job{Name: name, Schedule: "@daily", Start: start, Lock: name, MaxRetries: 5}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(t, pool, `update pawl.schedules set definition = '{"schedule": ["of", "a", "later", "version"]}' where job = 'a' returning 1`)
+	if err := r.plan(t.Context()); err != nil {
+		t.Errorf("plan = %v", err)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.periods where job = 'j'`); n != 3 {
+		t.Errorf("%d periods of the other job are planned, want 3", n)
+	}
+}
+
+// What the old definition owed can't be known any more: a row says so.
+func TestADefinitionThatCannotBeReadIsReplacedWithARowThatSaysSo(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	job := Job{Name: "a", Schedule: "@daily", Start: time.Now().AddDate(0, 0, -3), Lock: "a", MaxRetries: 5}
+	if err := r.registerJob(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, pool, `update pawl.schedules set definition = '{"schedule": ["of", "a", "later", "version"]}' where job = 'a' returning 1`)
+	if err := r.registerJob(t.Context(), job); err != nil {
+		t.Fatalf("register = %v", err)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.audit where job = 'a' and action = 'replan' and reason <> '' and detail ? 'watermark'`); n != 1 {
+		t.Error("no row says from when on ticks may be missing, and why")
+	}
+}
+
+func TestAnEditPlansAllOfTheLastTicksHoweverMany(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	old := Job{Name: "j", Schedule: "@every 1m", CatchUp: "all", Start: time.Now().Add(-2 * time.Hour), Lock: "L", MaxRetries: 5}
+	if err := r.registerJob(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	edited := old
+	edited.Schedule = "@every 1h"
+	if err := r.registerJob(t.Context(), edited); err != nil {
+		t.Fatal(err)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.periods`); n < 119 {
+		t.Errorf("%d of 120 ticks have a row: the others are lost without a word", n)
+	}
+}
+
+func TestALaneThatSomebodyHoldsDoesNotStopThePlanningOfOthers(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	r.mostWait = mostWait
+	start := time.Now().AddDate(0, 0, -3)
+	for _, name := range []string{"a", "j"} {
+		if err := r.registerJob(t.Context(), Job{Name: name, Schedule: "@daily", Start: start, Lock: name, MaxRetries: 5}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Rollback(context.Background())
+	exec(t, held, `select 1 from pawl.lane(array['a'])`)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := r.plan(ctx); err == nil {
+		t.Error("plan says nothing of the job that it couldn't plan")
+	}
+	if n := exec(t, pool, `select count(*) from pawl.periods where job = 'j'`); n != 3 {
+		t.Errorf("%d periods of the other job are planned, want 3", n)
+	}
+}
+
+func TestSchedulesThatCannotBePlannedDoNotHideTheOthers(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	if err := r.registerJob(t.Context(), Job{Name: "j", Schedule: "@daily", Start: time.Now().AddDate(0, 0, -3), Lock: "L", MaxRetries: 5}); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, pool, `with i as (insert into pawl.schedules (job, app, lock, definition, watermark, next_at)
+	  select 'a' || i, 'default', 'a', '{"schedule": "of a later version"}', now(), now() from generate_series(1, 150) i returning 1) select count(*) from i`)
+	if err := r.plan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.periods where job = 'j'`); n != 3 {
+		t.Errorf("%d periods of the job that can be planned, want 3", n)
+	}
+}
+
+func TestAnEditLeavesAStartThatIsStillToCome(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	job := Job{Name: "j", Schedule: "@hourly", Start: time.Now().Add(48 * time.Hour), Lock: "L", MaxRetries: 5}
+	for _, job.MaxRetries = range []int{5, 6} {
+		if err := r.registerJob(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := exec(t, pool, `select count(*) from pawl.schedules where watermark > now() + interval '47 h' and next_at > now() + interval '47 h'`); n != 1 {
+		t.Error("after an edit the job runs before its start")
+	}
+}

@@ -13,6 +13,11 @@ const (
 	storedSQL = `
 select job, app, lock, definition, watermark, clock_timestamp(), retired_at is not null from pawl.schedules where job = $1 for update`
 
+	// What the old definition owed since its watermark nobody can say: this row says that.
+	lostSQL = `
+insert into pawl.audit (actor, action, job, reason, detail)
+values ($1, 'replan', $2, $3, jsonb_build_object('watermark', $4::timestamptz, 'definition', $5::text::jsonb))`
+
 	// A conflict is another replica that registers at the same moment: its row is looked at next.
 	storeSQL = `
 insert into pawl.schedules (job, app, lock, definition, watermark, next_at)
@@ -38,7 +43,7 @@ func (r *Runner) register(ctx context.Context) error {
 func (r *Runner) registerJob(ctx context.Context, j Job) error {
 	for range 2 { // a new row is inserted first and looked at then
 		stored := false
-		err := pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		err := pgx.BeginTxFunc(ctx, r.pool, stepwise(), func(tx pgx.Tx) error {
 			rows, err := tx.Query(ctx, storedSQL, j.Name)
 			if err != nil {
 				return err
@@ -84,7 +89,7 @@ func (r *Runner) edit(ctx context.Context, tx pgx.Tx, j Job, old *planned) error
 	if old.App != d.App {
 		return fmt.Errorf("it %w, %q: rename this job, or set jobs.Config.App to %q", errOtherApp, old.App, old.App)
 	}
-	if old.definition == d && !old.retired {
+	if old.unreadable == nil && old.definition == d && !old.retired {
 		return nil
 	}
 	s, err := d.parse()
@@ -92,16 +97,30 @@ func (r *Runner) edit(ctx context.Context, tx pgx.Tx, j Job, old *planned) error
 		return err
 	}
 	now := old.now
-	for old.watermark.Before(now) && !old.retired { // a pass plans so many ticks at the most
-		if err := r.plans.fill(old); err != nil {
-			r.log.ErrorContext(ctx, "old schedule can't be planned: its last ticks are lost", "job", j.Name, "since", old.watermark, "error", err)
-			break
-		}
-		if err := r.writePlan(ctx, tx, []*planned{old}); err != nil {
+	if j.Start.After(now) {
+		now = j.Start
+	}
+	if !old.retired {
+		if err := r.planRest(ctx, tx, old); err != nil {
 			return err
 		}
 	}
 	r.log.InfoContext(ctx, "schedule changed", "job", j.Name, "was", old.Schedule, "is", d.Schedule)
 	_, err = tx.Exec(ctx, editSQL, j.Name, d.Lock, string(d.json()), now, nextAt(s, now))
 	return err
+}
+
+// planRest plans a schedule's ticks up to now, however many passes that takes.
+func (r *Runner) planRest(ctx context.Context, tx pgx.Tx, p *planned) error {
+	for more := true; more; more = p.watermark.Before(p.now) {
+		if err := r.plans.fill(p); err != nil {
+			r.log.ErrorContext(ctx, "old schedule can't be planned: its last ticks are lost", "job", p.Job, "since", p.watermark, "error", err)
+			_, err = tx.Exec(ctx, lostSQL, r.cfg.Holder, p.Job, storable(err.Error()), p.watermark, string(p.stored))
+			return err
+		}
+		if err := r.writePlan(ctx, tx, []*planned{p}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -69,3 +69,16 @@ func database(t *testing.T, pool *pgxpool.Pool) (name string) {
 	}
 	return name
 }
+
+// A period that nobody has advanced, as after a process that died between two statements of somebody else's.
+func TestARunnersBackstopFindsWorkWithoutADelivery(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	start(t, jobs.Config{Pool: pool}, jobs.Job{Name: "settle", Schedule: "@manual", Func: nothing})
+	until(t, pool, 1, `select count(*) from pawl.schedules`)
+	if _, err := pool.Exec(t.Context(), `insert into pawl.periods (job, key, lock, start_at, end_at, scheduled_at)
+	  values ('settle', 'x', 'job:settle', now(), now(), now())`); err != nil {
+		t.Fatal(err)
+	}
+	until(t, pool, 1, completeSQL, "settle")
+}

@@ -55,6 +55,8 @@ type Runner struct {
 	plans  planCache
 	clock  func() time.Time // our own wall clock, which only guards against a database's that is wrong
 
+	mostWait time.Duration // for a row or a lane
+
 	starts    *batcher[startRequest, started]
 	ends      *batcher[endRequest, bool]
 	handovers *batcher[*Run, *Run]
@@ -85,11 +87,13 @@ func New(cfg Config) (*Runner, error) {
 		return nil, &ConfigError{Field: "Concurrency", Value: cfg.Concurrency, Fix: "use 1 to 1000"}
 	case cfg.Grace < 0:
 		return nil, &ConfigError{Field: "Grace", Value: cfg.Grace, Fix: "use a positive duration"}
-	case len(cfg.Holder) > 100:
-		return nil, &ConfigError{Field: "Holder", Value: cfg.Holder, Fix: "use at most 100 bytes"}
+	case len(cfg.Holder) > 100 || storable(cfg.Holder) != cfg.Holder:
+		return nil, &ConfigError{Field: "Holder", Value: cfg.Holder, Fix: "use at most 100 bytes of UTF-8 without NUL"}
+	case storable(cfg.App) != cfg.App:
+		return nil, &ConfigError{Field: "App", Value: cfg.App, Fix: "use UTF-8 without NUL"}
 	}
 	return &Runner{
-		cfg: cfg, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{}, clock: time.Now,
+		cfg: cfg, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{}, clock: time.Now, mostWait: mostWait,
 		gone: make(chan struct{}), sweepNow: make(chan struct{}, 1),
 	}, nil
 }
@@ -97,7 +101,7 @@ func New(cfg Config) (*Runner, error) {
 // Add adds a job. It returns a [*ConfigError] or [*JobError] that names the field, the value and the fix. All jobs are added
 // before Run.
 func (r *Runner) Add(j Job) error {
-	j, _, err := j.withDefaults()
+	j, err := j.withDefaults()
 	if err != nil {
 		return err
 	}

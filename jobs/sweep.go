@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -61,12 +63,14 @@ const sweepAdvanceSQL = `
 select pawl.advance(array[$2::text]) where exists (select from pawl.runs where id = $1::text::uuid and ended_at is not null)`
 
 // Backends that still block a lease which ended more than a second ago: their guard has set the name. A holder that
-// died inside a statement would block its successor for as long as that runs.
+// died inside a statement would block its successor for as long as that runs. The name is the token alone, and after a
+// restart every lock that is new gets the same one: a token that is anywhere live is spared.
 const terminateSQL = `
 select a.pid, pg_terminate_backend(a.pid)
   from (select pid, substr(application_name, 6)::bigint as token from pg_stat_activity
-         where application_name ~ '^pawl [0-9]{1,18}$' and xact_start < clock_timestamp() - interval '1 s' and pid <> pg_backend_pid()) a
- where exists (select from pawl.locks l where l.token = a.token and coalesce(l.expires_at, l.renewed_at) < clock_timestamp() - interval '1 s')`
+         where datname = current_database() and application_name ~ '^pawl [0-9]{1,18}$' and xact_start < clock_timestamp() - interval '1 s' and pid <> pg_backend_pid()) a
+ where exists (select from pawl.locks l where l.token = a.token and coalesce(l.expires_at, l.renewed_at) < clock_timestamp() - interval '1 s')
+   and not exists (select from pawl.locks l where l.token = a.token and l.expires_at >= clock_timestamp() - interval '1 s')`
 
 // sweep ends the runs whose lease isn't live and returns when to look again: a second from now, or earlier when a
 // lease is known to end earlier.
@@ -86,16 +90,20 @@ func (r *Runner) sweep(ctx context.Context) (again time.Duration, err error) {
 	if err != nil {
 		return again, err
 	}
+	var errs []error // one run that can't be ended must not keep the others from it
 	for _, d := range found {
 		if d.left != nil {
 			again = min(again, time.Duration(max(*d.left, 0)+10)*time.Millisecond)
 			continue
 		}
 		if err := r.sweepRun(ctx, d.run, d.lock); err != nil {
-			return again, err
+			errs = append(errs, fmt.Errorf("jobs: sweep run %s of %q: %w", d.run, d.lock, err))
+			if !refused(err) {
+				break
+			}
 		}
 	}
-	return again, r.terminate(ctx)
+	return again, errors.Join(append(errs, r.terminate(ctx))...)
 }
 
 func (r *Runner) sweepRun(ctx context.Context, run, lock string) error {

@@ -36,7 +36,7 @@ on conflict (job, key, revision) do nothing`
 // skipped period is owed again, with all its retries. actor goes into the audit. It returns [ErrUnknownJob], or
 // [ErrComplete] or [ErrRunning] with the key.
 func Trigger(ctx context.Context, pool *pgxpool.Pool, job, actor string) (key string, err error) {
-	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, pool, stepwise(), func(tx pgx.Tx) error {
 		key, err = trigger(ctx, tx, job, actor)
 		return err
 	})

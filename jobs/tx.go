@@ -32,7 +32,7 @@ func (r *Run) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	g := &guarded{run: r}
 	err := g.work(ctx, fn, nil)
 	if errors.Is(err, fence.ErrUnknown) && g.operation != uuid.Nil {
-		err = r.askCheckpoint(ctx, g.operation, err)
+		err = r.askCheckpoint(ctx, g, err)
 	}
 	if err == nil && g.operation != uuid.Nil {
 		r.mu.Lock()
@@ -48,6 +48,7 @@ type guarded struct {
 	pgx.Tx
 	run       *Run
 	operation uuid.UUID
+	previous  string // the operation that was there before; empty: none
 	value     []byte
 }
 
@@ -95,7 +96,9 @@ func (g *guarded) work(ctx context.Context, fn func(pgx.Tx) error, last func(con
 // The mark of a checkpoint is its token: an older one never overwrites a newer one's, and only the period's own run
 // writes it.
 const checkpointSQL = `
-with progress as (
+with previous as materialized (
+  select operation from pawl.checkpoints where job = $1 and key = $2 and revision = $3::int
+), progress as (
   update pawl.runs set done = coalesce(nullif($7::bigint, -1), done), total = coalesce(nullif($8::bigint, -1), total) where id = $9::text::uuid
 )
 insert into pawl.checkpoints as c (job, key, revision, token, operation, value)
@@ -103,7 +106,8 @@ select p.job, p.key, p.revision, $4::bigint, $5::text::uuid, $6::text::jsonb
   from pawl.periods p where p.job = $1 and p.key = $2 and p.revision = $3::int and p.state = 'running' and p.token = $4::bigint
 on conflict (job, key, revision) do update
    set token = excluded.token, operation = excluded.operation, value = excluded.value, at = clock_timestamp()
- where c.token <= excluded.token`
+ where c.token <= excluded.token
+returning coalesce((select operation::text from previous), '')`
 
 // Checkpoint stores v, as JSON, so that it commits with tx, the transaction that [Run.Tx] gave. A later run of the
 // period finds it by [Run.Resume].
@@ -116,15 +120,17 @@ func (r *Run) Checkpoint(ctx context.Context, tx pgx.Tx, v any) error {
 	if err != nil {
 		return fmt.Errorf("jobs: checkpoint of %s %s: %w", r.Job, r.Period.Key, err)
 	}
-	operation := uuid.New()
+	operation, previous := uuid.New(), ""
 	done, total := r.progress()
-	tag, err := g.Exec(ctx, checkpointSQL, r.Job, r.Period.Key, r.Revision, r.token.Seq, operation.String(), string(value),
-		done, total, r.ID.String())
-	if err != nil {
-		return fence.Wrap(err, r.token)
-	}
-	if tag.RowsAffected() != 1 {
+	err = g.QueryRow(ctx, checkpointSQL, r.Job, r.Period.Key, r.Revision, r.token.Seq, operation.String(), string(value),
+		done, total, r.ID.String()).Scan(&previous)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("jobs: checkpoint of %s %s: the period is not this run's: %w", r.Job, r.Period.Key, fence.ErrNotHeld)
+	case err != nil:
+		return fence.Wrap(err, r.token)
+	case g.operation == uuid.Nil:
+		g.previous = previous
 	}
 	g.operation, g.value = operation, value
 	return nil
@@ -132,32 +138,45 @@ func (r *Run) Checkpoint(ctx context.Context, tx pgx.Tx, v any) error {
 
 const askCheckpointSQL = `select operation::text from pawl.checkpoints where job = $1 and key = $2 and revision = $3::int for update`
 
-// askCheckpoint turns an unknown outcome into a known one: the operation id in the row tells whether it committed.
-func (r *Run) askCheckpoint(ctx context.Context, operation uuid.UUID, unknown error) error {
+// askCheckpoint turns an unknown outcome into a known one: the operation id in the row tells whether it committed. It
+// stays unknown when another transaction's checkpoint has followed: that one hides what was there before it.
+func (r *Run) askCheckpoint(ctx context.Context, g *guarded, unknown error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	var found string
 	err := r.runner.pool.QueryRow(ctx, askCheckpointSQL, r.Job, r.Period.Key, r.Revision).Scan(&found)
 	switch {
-	case err == nil && found == operation.String():
+	case err != nil && !errors.Is(err, pgx.ErrNoRows):
+		return errors.Join(unknown, err)
+	case found == g.operation.String():
 		return nil
-	case err == nil || errors.Is(err, pgx.ErrNoRows):
+	case found == g.previous:
 		return fmt.Errorf("jobs: %s %s: transaction was not committed, it may be tried again: %w", r.Job, r.Period.Key, ErrNotCommitted)
 	}
-	return errors.Join(unknown, err)
+	return unknown
 }
 
 // Complete runs fn in a guarded transaction and commits what it wrote together with the completion of the period
 // and the release of the lease. fn may be nil. After it the run has ended: nothing else may be written.
+//
+// The run's end is taken only after fn: a function that hangs in fn can't keep its run from being ended.
 func (r *Run) Complete(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	r.ending.Lock()
-	defer r.ending.Unlock()
 	if err := r.alive(); err != nil {
 		r.refused(ctx, err, "complete")
 		return err
 	}
-	g := &guarded{run: r}
+	g, ending := &guarded{run: r}, false
+	defer func() {
+		if ending {
+			r.ending.Unlock()
+		}
+	}()
 	err := g.work(ctx, fn, func(ctx context.Context, tx pgx.Tx) error {
+		r.ending.Lock()
+		ending = true
+		if err := r.alive(); err != nil {
+			return err
+		}
 		r.kept.Completing()
 		b := endBatch([]endRequest{{run: r, outcome: stateComplete}}, true, func(uuid.UUID, bool) {})
 		return tx.SendBatch(ctx, b).Close()
@@ -166,7 +185,9 @@ func (r *Run) Complete(ctx context.Context, fn func(tx pgx.Tx) error) error {
 		err = r.askComplete(ctx, err)
 	}
 	if err != nil {
-		r.kept.Resume()
+		if ending && !r.ended.Load() {
+			r.kept.Resume()
+		}
 		r.refused(ctx, err, "complete")
 		return err
 	}

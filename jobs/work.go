@@ -36,28 +36,40 @@ func (r *Runner) lock(ctx context.Context, name string, delivery int64) {
 // begin starts the oldest period that may run. Nil: there is none, or the lock is held.
 func (r *Runner) begin(ctx context.Context, name string, delivery int64) *Run {
 	q := startRequest{lock: name, grant: uuid.New(), delivery: delivery}
-	sent := lockrepo.Now()
-	for try := 0; ; try++ {
-		s, err := r.starts.do(q)
+	for adopted := false; ; adopted = true {
+		s, err := r.sendStart(ctx, q)
 		switch {
 		case err != nil:
-			s.run, err = r.findRun(ctx, q.grant, name, sent)
-			if err != nil {
-				// The backstop ends this delivery, and the sweep the run, if there is one.
-				r.log.WarnContext(ctx, "start had no answer", "lock", name, "error", err)
-			}
-			return s.run
-		case s.outcome == outcomeAdopt && try == 0:
-			if err := r.adopt(ctx); err != nil {
-				r.log.ErrorContext(ctx, "server has restarted and isn't adopted", "lock", name, "error", err)
-				return nil
-			}
-		case s.outcome == outcomeAdopt:
+			// The backstop ends this delivery, and the sweep the run, if there is one.
+			r.log.WarnContext(ctx, "start had no answer", "lock", name, "error", err)
 			return nil
-		default:
+		case s.outcome != outcomeAdopt || adopted:
 			return s.run
 		}
+		if err := r.adopt(ctx); err != nil {
+			r.log.ErrorContext(ctx, "server has restarted and isn't adopted", "lock", name, "error", err)
+			return nil
+		}
 	}
+}
+
+// sendStart sends a start until it is answered, for a while.
+func (r *Runner) sendStart(ctx context.Context, q startRequest) (s started, err error) {
+	sent := lockrepo.Now()
+	err = r.insist(ctx, callTimeout, func() (err error) {
+		s, err = r.starts.do(q)
+		if refused(err) {
+			sent = lockrepo.Now() // nothing was done
+		} else if err != nil {
+			if run, findErr := r.findRun(ctx, q.grant, q.lock, sent); run != nil {
+				s, err = started{outcomeStarted, run}, nil
+			} else {
+				err = errors.Join(err, findErr)
+			}
+		}
+		return err
+	})
+	return s, err
 }
 
 func (r *Runner) adopt(ctx context.Context) error {
@@ -111,7 +123,7 @@ func (r *Runner) context(ctx context.Context, run *Run) (context.Context, func()
 // returned by then loses its token; its slot is free when it returns at last.
 func (r *Runner) call(ctx context.Context, run *Run) (outcome string, err error) {
 	done := make(chan error, 1)
-	go func() { done <- protect(ctx, run) }()
+	go protect(ctx, run, done)
 	select {
 	case err = <-done:
 		return outcomeOf(ctx, err), err
@@ -170,14 +182,23 @@ func (r *Runner) abandon(ctx context.Context, run *Run, done <-chan error, cause
 	run.ended.Store(true)
 }
 
-// protect calls the function and turns a panic into an error.
-func protect(ctx context.Context, run *Run) (err error) {
+var errExited = errors.New("jobs: function ended its goroutine instead of returning")
+
+// protect calls the function. A panic is an error, so is the end of its goroutine (runtime.Goexit, as by a test's
+// FailNow), and so is an error that panics when it is read, such as a nil pointer: better here than where the run ends.
+func protect(ctx context.Context, run *Run, done chan<- error) {
+	err := errExited
 	defer func() {
 		if v := recover(); v != nil {
 			err = &PanicError{Value: v, Stack: userStack(debug.Stack())}
 		}
+		done <- err
 	}()
-	return run.job.Func(ctx, run)
+	returned := run.job.Func(ctx, run)
+	if returned != nil {
+		_ = returned.Error()
+	}
+	err = returned
 }
 
 // userStack leaves out the frames above the panic: they are the recovery's.
@@ -229,8 +250,8 @@ func (run *Run) retryAfter(outcome string) time.Duration {
 		return 0
 	}
 	limit := run.job.RetryMaxDelay
-	if shift := run.Attempt - 1; shift < 30 {
-		limit = min(limit, run.job.RetryDelay<<shift)
+	if shift := run.Attempt - 1; run.job.RetryDelay <= limit>>shift { // never doubled beyond what a duration can say
+		limit = run.job.RetryDelay << shift
 	}
-	return max(time.Second, rand.N(limit+1))
+	return max(time.Second, rand.N(limit))
 }
