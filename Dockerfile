@@ -1,4 +1,5 @@
-# One static binary and nothing else: no shell, no package manager, no root.
+# One static binary and nothing else: no shell, no package manager, no root. It is the command, with the page; jobs of
+# yours are a binary of your own, for which this file is a pattern.
 FROM golang:1.26-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum ./

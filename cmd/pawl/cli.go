@@ -33,7 +33,7 @@ Exit codes: 0 ok, an empty list too; 1 failed; 2 wrong use or input, an unknown 
 refused or conflict; 4 database or server unreachable.
 
 With --json standard output has one JSON value, and on an error nothing: the error is a sentence on
-standard error.`
+standard error. What doctor and demo have found is printed all the same when it is exit code 1.`
 
 func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
@@ -43,6 +43,7 @@ func (c *cli) root() *cobra.Command {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return c.prepare(cmd) },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetHelpCommand(helpCommand(root))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if wrong := (*pflag.InvalidValueError)(nil); errors.As(err, &wrong) {
 			return usage("--%s is %q: %s; see: %s --help", wrong.GetFlag().Name, wrong.GetValue(), plain(wrong.Unwrap()), cmd.CommandPath())
@@ -92,14 +93,36 @@ var parsing = regexp.MustCompile(`strconv\.\w+: parsing "[^"]*": `)
 
 // plain leaves out which function of Go's has stumbled.
 func plain(err error) string {
-	if strings.HasPrefix(err.Error(), "time: ") {
+	switch s := err.Error(); {
+	case strings.HasPrefix(s, "time: "):
 		return "use a duration such as 30s or 5m"
+	case strings.HasPrefix(s, "strconv.ParseBool: "):
+		return "use true or false"
 	}
 	return parsing.ReplaceAllString(err.Error(), "")
 }
 
 // help is what a command that is only a group does.
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// helpCommand is cobra's, but for words that name no command.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Help about any command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil {
+				return usage("%s; see: pawl --help", err)
+			}
+			if cmd.HasSubCommands() {
+				if err := noCommand(cmd, rest); err != nil {
+					return err
+				}
+			}
+			return cmd.Help()
+		},
+	}
+}
 
 // noCommand refuses arguments of a group: they are commands that don't exist.
 func noCommand(cmd *cobra.Command, args []string) error {

@@ -62,10 +62,14 @@ func TestDemoTellsItsStoryInYourDatabase(t *testing.T) {
 	if !regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d\.\d{3}  worker-\d/\d+ takes \d{4}-\d\d-\d\d: run 1, token \d+·\d{6}$`).MatchString(story) {
 		t.Errorf("no line with time, holder and token in\n%s", story)
 	}
+	if found := regexp.MustCompile(`(?m)^\S+ +1 +lost +.* [1-9]\d*/\d+ +\S+$`).FindAllString(story, -1); len(found) != 2 {
+		t.Errorf("how far the lost runs came: %q in\n%s", found, story)
+	}
 	// The killed and the stopped run are lost, every day is complete, and the refused token is the stopped one's.
 	if !one[bool](t, db, `
 select (select count(*) from pawl.runs where state = 'lost') = 2
    and (select bool_and(f.token in (select token from pawl.runs where state = 'lost')) from pawl.refusals f)
+   and (select bool_and(done > 0 and total >= done) from pawl.runs)
    and not exists (select from pawl_demo.settlement s join pawl.runs r on r.id = s.run where r.state not in ('complete', 'lost'))`) {
 		t.Error("the rows say something else")
 	}

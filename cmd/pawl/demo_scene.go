@@ -92,7 +92,7 @@ func collect[T any](b *pgx.Batch, sql string, into *[]T, row pgx.RowToFunc[T]) {
 	})
 }
 
-// progress is how far a run came: what was committed.
+// progress is how far a run came, as it said itself.
 func (r sceneRun) progress() string {
 	if r.Total == 0 {
 		return "-"

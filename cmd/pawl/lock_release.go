@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"os"
 	"os/user"
 	"strconv"
@@ -101,7 +102,7 @@ func (v *seqValue) Set(s string) error {
 	digits := strings.NewReplacer("·", "", "_", "", ",", "", " ", "").Replace(s[strings.LastIndex(s, "#")+1:])
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n < 1 {
-		return usage("%q is no token: write it as it is printed, such as 1795969942·676573, or only its digits", s)
+		return errors.New("write the token as it is printed, such as 1795969942·676573, or only its digits")
 	}
 	*v = seqValue(n)
 	return nil
