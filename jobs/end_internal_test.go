@@ -51,7 +51,7 @@ func TestAnErrorThatCannotBeReadIsAFailure(t *testing.T) {
 	owes(t, pool, "1")
 	run := r.keep(t, r.mustStart(t, pool))
 	run.job.Func = func(context.Context, *Run) error { var b *bare; return b }
-	outcome, err := r.call(t.Context(), run)
+	outcome, err := r.call(t.Context(), run, nil)
 	r.finish(t.Context(), run, outcome, err)
 	if n := exec(t, pool, `select count(*) from pawl.runs where state = 'failed' and error like '%nil pointer%'`); n != 1 {
 		t.Error("the run isn't ended with what its error did")
@@ -65,7 +65,7 @@ func TestAFunctionThatEndsItsGoroutineFails(t *testing.T) {
 	run := r.keep(t, r.mustStart(t, pool))
 	run.job.Func = func(context.Context, *Run) error { runtime.Goexit(); return nil }
 	back := make(chan string, 1)
-	go func() { outcome, _ := r.call(context.WithoutCancel(t.Context()), run); back <- outcome }()
+	go func() { outcome, _ := r.call(context.WithoutCancel(t.Context()), run, nil); back <- outcome }()
 	pgtest.Eventually(t, 3*time.Second, "the call returns, or its slot is lost", func() bool { return len(back) == 1 })
 	if outcome := <-back; outcome != stateFailed {
 		t.Errorf("outcome %q, want a failure", outcome)

@@ -11,16 +11,26 @@ const (
 	backstopEvery = 5 * time.Second
 	progressEvery = time.Second
 	tellEvery     = 30 * time.Second // that a loop still fails
+	turnTimeout   = 15 * time.Second
 )
 
 // loops starts what every replica does beside its runs.
 func (r *Runner) loops(ctx context.Context, polling bool) {
-	r.loop(ctx, "planner", nil, func(ctx context.Context) (time.Duration, error) { return jitter(planEvery), r.plan(ctx) })
-	r.loop(ctx, "sweep", r.sweepNow, r.sweep)
-	r.loop(ctx, "backstop", nil, func(ctx context.Context) (time.Duration, error) { return jitter(backstopEvery), r.backstop(ctx) })
-	r.loop(ctx, "progress", nil, func(ctx context.Context) (time.Duration, error) { return progressEvery, r.flush(ctx) })
+	r.loop(ctx, "planner", nil, bounded(func(ctx context.Context) (time.Duration, error) { return jitter(planEvery), r.plan(ctx) }))
+	r.loop(ctx, "sweep", r.sweepNow, bounded(r.sweep))
+	r.loop(ctx, "backstop", nil, bounded(func(ctx context.Context) (time.Duration, error) { return jitter(backstopEvery), r.backstop(ctx) }))
+	r.loop(ctx, "progress", nil, bounded(func(ctx context.Context) (time.Duration, error) { return progressEvery, r.flush(ctx) }))
 	if !polling { // a transaction pooler passes no notification on
 		r.loop(ctx, "listener", nil, r.listen)
+	}
+}
+
+// bounded gives a turn a deadline: on a connection that swallows everything it would hang for ever.
+func bounded(turn func(context.Context) (time.Duration, error)) func(context.Context) (time.Duration, error) {
+	return func(ctx context.Context) (time.Duration, error) {
+		ctx, cancel := context.WithTimeout(ctx, turnTimeout)
+		defer cancel()
+		return turn(ctx)
 	}
 }
 

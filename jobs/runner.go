@@ -63,7 +63,8 @@ type Runner struct {
 
 	cancel   context.CancelCauseFunc // ends the context of all runs
 	draining atomic.Bool
-	running  atomic.Bool
+	running  atomic.Bool   // Run was called
+	started  atomic.Bool   // the jobs are registered and delivered
 	gone     chan struct{} // closed when stuck functions aren't waited for any more
 	sweepNow chan struct{}
 	live     runs
@@ -143,6 +144,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	}
 	background, stop := context.WithCancel(root)
 	r.loops(background, polling)
+	r.started.Store(true)
 	r.log.InfoContext(ctx, "runner started", "holder", r.cfg.Holder, "jobs", r.names, "concurrency", r.cfg.Concurrency, "polling", polling)
 	<-ctx.Done()
 	r.drain(root)
@@ -163,6 +165,8 @@ func stopped(ctx context.Context, err error) error {
 // Ready answers nil, or a [*NotReadyError] that says why the runner takes no work.
 func (r *Runner) Ready() error {
 	switch n := r.stuck.Load(); {
+	case !r.started.Load():
+		return &NotReadyError{"starting: the jobs are not registered yet"}
 	case r.draining.Load():
 		return &NotReadyError{"draining: runs are finishing, no new ones start"}
 	case n >= int64(r.cfg.Concurrency):

@@ -83,3 +83,27 @@ func TestALateWriteWithTheTokenAloneIsRefusedAndRecorded(t *testing.T) {
 	}
 	until(t, pool, 1, `select count(*) from pawl.refusals where lock = 'job:settle'`)
 }
+
+// A function that ignored its timeout must not make the shutdown wait for the whole of a second grace.
+func TestADrainIsNotHeldUpByAFunctionThatIgnoresItsTimeout(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	job := jobs.Job{Name: "settle", Schedule: "@daily", Start: daysAgo(1), Timeout: 300 * time.Millisecond, Func: func(context.Context, *jobs.Run) error {
+		<-release
+		return nil
+	}}
+	_, l, stop := start(t, jobs.Config{Pool: pool, Grace: time.Second, Concurrency: 1}, job)
+	pgtest.Eventually(t, 5*time.Second, "the function ignores its timeout", func() bool { return l.has("ignores its context") })
+	ended := make(chan error, 1)
+	go func() { ended <- stop() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the drain waits for a function that ignores its context")
+	}
+}

@@ -80,8 +80,8 @@ func (r *Runner) adopt(ctx context.Context) error {
 
 // period runs one period to its end. With more the next one of the lock may follow in the same transaction; it is
 // returned.
-func (r *Runner) period(ctx context.Context, run *Run, more bool) *Run {
-	ctx, stop := r.context(ctx, run)
+func (r *Runner) period(root context.Context, run *Run, more bool) *Run {
+	ctx, stop := r.context(root, run)
 	defer stop()
 	r.live.add(run)
 	defer r.live.remove(run)
@@ -91,7 +91,7 @@ func (r *Runner) period(ctx context.Context, run *Run, more bool) *Run {
 	if r.log.Enabled(ctx, slog.LevelInfo) {
 		run.Logger().InfoContext(ctx, "run started", "acquired_at", run.lease.AcquiredAt, "expires_at", run.lease.ExpiresAt)
 	}
-	outcome, err := r.call(ctx, run)
+	outcome, err := r.call(ctx, run, root.Done())
 	switch {
 	case run.completed.Load():
 		r.ended(ctx, run, stateComplete, true, err)
@@ -120,8 +120,9 @@ func (r *Runner) context(ctx context.Context, run *Run) (context.Context, func()
 }
 
 // call runs the function and waits for it, at most grace longer than its context lives. A function that hasn't
-// returned by then loses its token; its slot is free when it returns at last.
-func (r *Runner) call(ctx context.Context, run *Run) (outcome string, err error) {
+// returned by then loses its token; its slot is free when it returns at last. When the process is out of grace so is the
+// function.
+func (r *Runner) call(ctx context.Context, run *Run, out <-chan struct{}) (outcome string, err error) {
 	done := make(chan error, 1)
 	go protect(ctx, run, done)
 	select {
@@ -142,6 +143,9 @@ func (r *Runner) call(ctx context.Context, run *Run) (outcome string, err error)
 				r.unstick(ctx, run, err)
 			}
 			return outcomeOf(ctx, err), because(cause, err)
+		case <-out:
+			out = nil
+			grace.Reset(min(drainPatience, r.grace(cause)))
 		case <-ignored.C:
 			stuck = true
 			r.stick(ctx, run, cause, since)
