@@ -97,13 +97,15 @@ type RefusalFilter struct {
 	Before int64  // ids below this one: the last of the page before; 0: from the newest
 }
 
-// $1 lock, $2 before, $3 limit, $4 kind.
-const refusalsSQL = `
+// $1 lock, $2 before, $3 limit; with ofKind also $4, whether it passed.
+const (
+	refusalsSQL = `
 select id, at, coalesce(lock, ''), token, coalesce(current, 0), coalesce(holder, ''), late_by,
        coalesce(target, ''), coalesce(statement, ''), passed
-  from pawl.refusals where ($1::text = '' or lock = $1::text) and ($2::bigint = 0 or id < $2::bigint)
-   and ($4::text = '' or passed = ($4::text = 'passed'))
- order by id desc limit $3::int`
+  from pawl.refusals where ($1::text = '' or lock = $1::text) and ($2::bigint = 0 or id < $2::bigint)`
+	ofKind      = ` and passed = $4::bool`
+	newestFirst = ` order by id desc limit $3::int`
+)
 
 // Refusals returns the writes that the fence turned away, and those that a
 // table protected in log mode let pass, the newest first.
@@ -119,8 +121,12 @@ func (r *Repo) Refusals(ctx context.Context, f RefusalFilter) ([]Refusal, error)
 	if err != nil {
 		return nil, fmt.Errorf("lockrepo: refusals: %w", err)
 	}
+	sql, args := refusalsSQL+newestFirst, []any{f.Lock, f.Before, n}
+	if f.Kind != "" {
+		sql, args = refusalsSQL+ofKind+newestFirst, append(args, f.Kind == Passed)
+	}
 	var out []Refusal
-	err = r.ask(ctx, query{refusalsSQL, []any{f.Lock, f.Before, n, f.Kind}, func(rows pgx.Rows) (err error) {
+	err = r.ask(ctx, query{sql, args, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, refusal)
 		return err
 	}})

@@ -365,3 +365,29 @@ func TestSecondsAreNumbers(t *testing.T) {
 		}
 	}
 }
+
+// A table under trial may let millions of writes through; the one that was refused is still found at once.
+func TestAFloodOfOneKindDoesNotBuryTheOther(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	for _, sql := range []string{
+		`insert into pawl.refusals (lock) values ('x')`,
+		`insert into pawl.refusals (lock, passed, nth) select 'x', true, null from generate_series(1, 20000)`,
+		`analyze pawl.refusals`,
+	} {
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := pool.Query(t.Context(), "explain "+refusalsSQL+ofKind+newestFirst, "", 0, 100, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(strings.Join(plan, " "), "using refusals_kind") {
+		t.Errorf("it is looked for by\n%s", strings.Join(plan, "\n"))
+	}
+}

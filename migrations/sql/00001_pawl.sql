@@ -76,6 +76,7 @@ create table pawl.refusals (
 );
 alter sequence pawl.refusals_nth owned by pawl.refusals.nth;
 create unique index refusals_counted on pawl.refusals (nth) where nth is not null;
+create index refusals_kind on pawl.refusals (passed, id);      -- a flood of one kind doesn't bury the other
 create index refusals_at on pawl.refusals (at);
 create index refusals_lock on pawl.refusals (lock, token);
 
