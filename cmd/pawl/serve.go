@@ -166,15 +166,16 @@ func (c *cli) serveWith(ctx context.Context, f serveFlags, log *slog.Logger) err
 }
 
 const exampleSQL = `
-select count(*) > 0, coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE')
+select current_database(), current_user, count(*) > 0, coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE')
        and has_table_privilege(c.oid, 'SELECT') and has_table_privilege(c.oid, 'INSERT') and has_table_privilege(c.oid, 'UPDATE')), false)
   from pg_namespace n join pg_class c on c.relnamespace = n.oid where n.nspname = 'pawl_demo' and c.relname = 'settlement'`
 
 // prepareExample makes the tables of the settlement where they are absent. A worker without the right to make them
 // may use those that are there.
 func prepareExample(ctx context.Context, db *database, example *settlement.Settlement) error {
+	var name, user string
 	var there, use bool
-	if err := db.pool.QueryRow(ctx, exampleSQL).Scan(&there, &use); err != nil {
+	if err := db.pool.QueryRow(ctx, exampleSQL).Scan(&name, &user, &there, &use); err != nil {
 		return err
 	}
 	switch {
@@ -187,10 +188,9 @@ func prepareExample(ctx context.Context, db *database, example *settlement.Settl
 	var pg *pgconn.PgError
 	switch {
 	case errors.As(err, &pg) && pg.Code == "42501":
-		user := db.pool.Config().ConnConfig.User
-		return usage("the example keeps its tables in the schema pawl_demo, which %s may not make, and no role of pawl's may: have the "+
-			"database's owner run: create schema pawl_demo authorization %s; comment on schema pawl_demo is '%s'",
-			user, pgx.Identifier{user}.Sanitize(), settlement.Mark)
+		return usage("the example keeps its tables in the schema pawl_demo, which %s may not make, and pawl_worker doesn't grant that: for the "+
+			"first start have the database's owner run: grant create on database %s to %s",
+			user, pgx.Identifier{name}.Sanitize(), pgx.Identifier{user}.Sanitize())
 	case err != nil:
 		return fmt.Errorf("the settlement's own tables can't be made: %w", err)
 	}

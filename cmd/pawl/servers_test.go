@@ -81,6 +81,10 @@ func TestPoolerWorksAndOneLineSaysThatItPolls(t *testing.T) {
 	if code != codeOK || !strings.Contains(out, "workers poll") {
 		t.Errorf("doctor: exit code %d, %q, %q", code, out, said)
 	}
+	refused := withQuery(t, through, func(q url.Values) { q.Set("tcp_user_timeout", "1000") })
+	if code, _, said := runPawl(t, "lock", "ls", "--database-url", refused); code != codeUsage || !strings.HasSuffix(said, "remove tcp_user_timeout from the URL\n") {
+		t.Errorf("a parameter that the pooler doesn't know: exit code %d, %q", code, said)
+	}
 	for range 20 {
 		if code, _, said := runPawl(t, "lock", "ls", "--database-url", through); code != codeOK || said != "no locks\n" {
 			t.Fatalf("lock ls: exit code %d, %q", code, said)
