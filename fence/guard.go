@@ -42,7 +42,13 @@ func Guard(ctx context.Context, tx pgx.Tx, tok Token) error {
 // guard again with COMMIT. The isolation level is READ COMMITTED. The server ends a transaction that is silent for
 // ttl; zero means the lease's own TTL. A begin that fails wants [Wrap].
 func BeginOptions(tok Token, ttl time.Duration) pgx.TxOptions {
-	begin := "begin isolation level read committed; " + guardSQL(tok)
+	return BeginOptionsAt(pgx.ReadCommitted, tok, ttl)
+}
+
+// BeginOptionsAt is [BeginOptions] at another isolation level. At REPEATABLE READ and SERIALIZABLE a stale guard fails with
+// 40001, which [Wrap] makes [ErrStale].
+func BeginOptionsAt(level pgx.TxIsoLevel, tok Token, ttl time.Duration) pgx.TxOptions {
+	begin := "begin isolation level " + string(level) + "; " + guardSQL(tok)
 	if ttl > 0 {
 		begin += "; " + idleSQL(ttl)
 	}

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"regexp"
+	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"pawl/fence"
 	"pawl/jobs/schedule"
@@ -35,9 +38,10 @@ type Job struct {
 	RetryMaxDelay time.Duration // default 30m
 	Lock          string        // default "job:" + Name; two jobs may share one
 	CatchUp       schedule.CatchUp
-	CatchUpWindow time.Duration // older ticks are recorded as missed; default see package schedule
-	Start         time.Time     // ticks after it are owed; default the moment of registration
-	Func          Func          // required
+	CatchUpWindow time.Duration  // older ticks are recorded as missed; default see package schedule
+	Isolation     pgx.TxIsoLevel // of Run.Tx and Run.Complete: read committed (default), repeatable read, serializable
+	Start         time.Time      // ticks after it are owed; default the moment of registration
+	Func          Func           // required
 }
 
 var jobName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
@@ -51,6 +55,7 @@ func (j Job) withDefaults() (Job, error) {
 	j.RetryDelay = cmp.Or(j.RetryDelay, 30*time.Second)
 	j.RetryMaxDelay = cmp.Or(j.RetryMaxDelay, max(30*time.Minute, j.RetryDelay))
 	j.Lock = cmp.Or(j.Lock, "job:"+j.Name)
+	j.Isolation = cmp.Or(j.Isolation, pgx.ReadCommitted)
 	switch {
 	case !jobName.MatchString(j.Name):
 		return j, bad("Name", j.Name, "use a lower-case letter, then up to 62 of a-z, 0-9, _ and -")
@@ -62,6 +67,8 @@ func (j Job) withDefaults() (Job, error) {
 		return j, bad("Timeout", j.Timeout, "use a positive duration, or NoTimeout")
 	case j.MaxRetries < NoRetries || j.MaxRetries > 1000:
 		return j, bad("MaxRetries", j.MaxRetries, "use 0 to 1000 (0 means 5), or NoRetries")
+	case !slices.Contains([]pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable}, j.Isolation):
+		return j, bad("Isolation", string(j.Isolation), "use pgx.ReadCommitted, pgx.RepeatableRead or pgx.Serializable")
 	case j.RetryDelay < 0 || j.RetryMaxDelay < j.RetryDelay:
 		return j, bad("RetryMaxDelay", j.RetryMaxDelay, "use at least RetryDelay, which is positive")
 	case !fence.Token{Lock: j.Lock, Seq: 1}.Valid():

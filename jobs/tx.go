@@ -63,9 +63,9 @@ var errGiven = errors.New("jobs: the transaction is ended by Run.Tx or Run.Compl
 // work begins, runs fn and then last, and commits. With last the guard before COMMIT is left out: last has released
 // the lease, which the guard would take for a loss.
 func (g *guarded) work(ctx context.Context, fn func(pgx.Tx) error, last func(context.Context, pgx.Tx) error) (err error) {
-	opts := fence.BeginOptions(g.run.token, g.run.job.TTL)
+	opts := fence.BeginOptionsAt(g.run.job.Isolation, g.run.token, g.run.job.TTL)
 	opts.BeginQuery += fmt.Sprintf(mineSQL, g.run.ID)
-	if last != nil {
+	if last != nil && !g.run.snapshots() {
 		opts.CommitQuery = ""
 	}
 	if g.Tx, err = g.run.runner.cfg.Pool.BeginTx(ctx, opts); err != nil {
@@ -99,7 +99,8 @@ const checkpointSQL = `
 with previous as materialized (
   select operation from pawl.checkpoints where job = $1 and key = $2 and revision = $3::int
 ), progress as (
-  update pawl.runs set done = coalesce(nullif($7::bigint, -1), done), total = coalesce(nullif($8::bigint, -1), total) where id = $9::text::uuid
+  update pawl.runs set done = coalesce(nullif($7::bigint, -1), done), total = coalesce(nullif($8::bigint, -1), total)
+   where id = $9::text::uuid and $7::bigint <> -1
 )
 insert into pawl.checkpoints as c (job, key, revision, token, operation, value)
 select p.job, p.key, p.revision, $4::bigint, $5::text::uuid, $6::text::jsonb
@@ -122,6 +123,9 @@ func (r *Run) Checkpoint(ctx context.Context, tx pgx.Tx, v any) error {
 	}
 	operation, previous := uuid.New(), ""
 	done, total := r.progress()
+	if r.snapshots() {
+		done, total = -1, -1 // that row is written beside us: it would be 40001 for nothing
+	}
 	err = g.QueryRow(ctx, checkpointSQL, r.Job, r.Period.Key, r.Revision, r.token.Seq, operation.String(), string(value),
 		done, total, r.ID.String()).Scan(&previous)
 	switch {
@@ -154,56 +158,4 @@ func (r *Run) askCheckpoint(ctx context.Context, g *guarded, unknown error) erro
 		return fmt.Errorf("jobs: %s %s: transaction was not committed, it may be tried again: %w", r.Job, r.Period.Key, ErrNotCommitted)
 	}
 	return unknown
-}
-
-// Complete runs fn in a guarded transaction and commits what it wrote together with the completion of the period
-// and the release of the lease. fn may be nil. After it the run has ended: nothing else may be written.
-//
-// The run's end is taken only after fn: a function that hangs in fn can't keep its run from being ended.
-func (r *Run) Complete(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	if err := r.alive(); err != nil {
-		r.refused(ctx, err, "complete")
-		return err
-	}
-	g, ending := &guarded{run: r}, false
-	defer func() {
-		if ending {
-			r.ending.Unlock()
-		}
-	}()
-	err := g.work(ctx, fn, func(ctx context.Context, tx pgx.Tx) error {
-		r.ending.Lock()
-		ending = true
-		if err := r.alive(); err != nil {
-			return err
-		}
-		r.kept.Completing()
-		b := endBatch([]endRequest{{run: r, outcome: stateComplete}}, true, func(uuid.UUID, bool) {})
-		return tx.SendBatch(ctx, b).Close()
-	})
-	if errors.Is(err, fence.ErrUnknown) {
-		err = r.askComplete(ctx, err)
-	}
-	if err != nil {
-		if ending && !r.ended.Load() {
-			r.kept.Resume()
-		}
-		r.refused(ctx, err, "complete")
-		return err
-	}
-	r.completed.Store(true)
-	r.ended.Store(true)
-	return nil
-}
-
-// askComplete finds out whether a completion whose reply was lost has committed.
-func (r *Run) askComplete(ctx context.Context, unknown error) error {
-	state, _, err := r.runner.ask(ctx, r)
-	switch {
-	case err != nil:
-		return errors.Join(unknown, err)
-	case state == stateComplete:
-		return nil
-	}
-	return fmt.Errorf("jobs: %s %s: completion was not committed, it may be tried again: %w", r.Job, r.Period.Key, ErrNotCommitted)
 }

@@ -54,7 +54,6 @@ func (s *Settlement) settle(ctx context.Context, r run, d day) error {
 		if at, more, err = s.step(ctx, r, d, at); err != nil {
 			return fmt.Errorf("settlement: %s, batch %d: %w", d.date, at.Batch+1, err)
 		}
-		r.Progress(at.Done, at.Total)
 	}
 	err := r.Complete(ctx, func(tx pgx.Tx) error { return s.control(ctx, tx, r.Logger(), d) })
 	if err != nil {
@@ -80,6 +79,7 @@ func (s *Settlement) step(ctx context.Context, r run, d day, at progress) (next 
 			next = at
 			return nil
 		}
+		r.Progress(next.Done, next.Total) // commits with the checkpoint
 		if err := r.Checkpoint(ctx, tx, next); err != nil {
 			return err
 		}
