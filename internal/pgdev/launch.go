@@ -90,7 +90,7 @@ func (s *Server) launchOnce(ctx context.Context) error {
 	}
 	s.proc = p
 	if err := s.awaitReady(ctx); err != nil {
-		return errors.Join(err, s.halt())
+		return errors.Join(err, s.halt(syscall.SIGINT))
 	}
 	return nil
 }
@@ -140,12 +140,13 @@ func (s *Server) ready() bool {
 	return len(lines) >= 8 && strings.TrimSpace(lines[7]) == "ready" && lines[0] == strconv.Itoa(s.proc.Pid())
 }
 
-// halt ends the postmaster. The caller holds s.mu.
-func (s *Server) halt() error {
+// halt ends the postmaster. Its first signal says which shutdown: SIGINT is
+// the fast one, SIGQUIT the immediate one. The caller holds s.mu.
+func (s *Server) halt(first syscall.Signal) error {
 	if s.proc == nil {
 		return nil
 	}
-	if err := s.proc.Stop(10*time.Second, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL); err != nil {
+	if err := s.proc.Stop(10*time.Second, first, syscall.SIGQUIT, syscall.SIGKILL); err != nil {
 		return err
 	}
 	s.proc = nil

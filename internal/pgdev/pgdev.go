@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"syscall"
 )
 
 // Options says which server to start.
@@ -44,6 +45,16 @@ type Server struct {
 // only the start: the server runs until Stop, or until this process ends. It
 // returns ErrNoBinaries when Postgres isn't installed.
 func Start(ctx context.Context, o Options) (*Server, error) {
+	return open(ctx, o, func(ctx context.Context, s *Server) error {
+		if err := s.initdb(ctx); err != nil {
+			return fmt.Errorf("pgdev: initdb: %w", err)
+		}
+		return nil
+	})
+}
+
+// open brings up a server whose data directory is made by fill.
+func open(ctx context.Context, o Options, fill func(context.Context, *Server) error) (*Server, error) {
 	bin, err := findBin(o.BinDir)
 	if err != nil {
 		return nil, err
@@ -57,18 +68,18 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, fmt.Errorf("pgdev: %w", err)
 	}
 	s := &Server{home: h, bin: bin, opts: o, cred: cred, log: newTail(o.Log)}
-	if err := s.start(ctx); err != nil {
+	if err := s.start(ctx, fill); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
 }
 
-func (s *Server) start(ctx context.Context) (err error) {
+func (s *Server) start(ctx context.Context, fill func(context.Context, *Server) error) (err error) {
 	if s.dog, err = startWatchdog(s.home, s.cred); err != nil {
 		return fmt.Errorf("pgdev: watchdog: %w", err)
 	}
-	if err = s.initdb(ctx); err != nil {
-		return fmt.Errorf("pgdev: initdb: %w", err)
+	if err = fill(ctx, s); err != nil {
+		return err
 	}
 	return s.launch(ctx)
 }
@@ -79,7 +90,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.halt()
+	err := s.halt(syscall.SIGINT)
 	if err == nil {
 		err = s.home.close()
 	}
@@ -94,7 +105,7 @@ func (s *Server) Stop() error {
 // again on the same data and the same URL.
 func (s *Server) Restart(ctx context.Context) error {
 	s.mu.Lock()
-	err := s.halt()
+	err := s.halt(syscall.SIGINT)
 	s.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("pgdev: restart: %w", err)
