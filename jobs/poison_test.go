@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"pawl/internal/faults"
 	"pawl/internal/pgtest"
 	"pawl/jobs"
 )
@@ -26,10 +27,9 @@ func TestAJobThatKillsItsProcessIsDeadAfterItsRetriesAndTheNextPeriodRuns(t *tes
 	url := pgtest.URL(t)
 	pool := pgtest.Open(t, url)
 	for range 3 { // MaxRetries + 1
-		w := spawn(t, "poison", url)
-		_ = w.Wait()
+		<-faults.Spawn(t, "poison", url).Done()
 	}
-	spawn(t, "poison", url)
+	faults.Spawn(t, "poison", url)
 	first := daysAgo(1).Format(time.DateOnly)
 	until(t, pool, 1, `select count(*) from pawl.periods where key = $1 and state = 'dead' and attempts = 3 and reason = 'lost'`, first)
 	until(t, pool, 1, completeSQL, "poison")

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/riverqueue/river"
 
+	"pawl/internal/wall"
 	"pawl/lockrepo"
 )
 
@@ -94,7 +95,7 @@ func New(cfg Config) (*Runner, error) {
 		return nil, &ConfigError{Field: "App", Value: cfg.App, Fix: "use UTF-8 without NUL"}
 	}
 	return &Runner{
-		cfg: cfg, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{}, clock: time.Now, mostWait: mostWait,
+		cfg: cfg, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{}, clock: wall.Now, mostWait: mostWait,
 		gone: make(chan struct{}), sweepNow: make(chan struct{}, 1),
 	}, nil
 }

@@ -1,6 +1,10 @@
 package lockrepo
 
-import "time"
+import (
+	"time"
+
+	"pawl/internal/wall"
+)
 
 // Instant is one reading of this machine's three clocks. Its zero value is
 // no reading.
@@ -14,7 +18,7 @@ type Instant struct {
 // before its request was sent.
 func Now() Instant {
 	at := time.Now()
-	return Instant{at: at, clock: at.Round(0), boot: bootTime()}
+	return Instant{at: at, clock: wall.Of(at), boot: bootTime()}
 }
 
 // proven is the time since then that no setting of a clock can change.

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package jobs_test
-
-import "os/exec"
-
-func dieWithUs(*exec.Cmd) {}
