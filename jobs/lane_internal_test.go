@@ -17,6 +17,11 @@ import (
 func opened(t *testing.T) (*Runner, *pgxpool.Pool) {
 	t.Helper()
 	pool := pgtest.New(t)
+	return openedOn(t, pool), pool
+}
+
+func openedOn(t *testing.T, pool *pgxpool.Pool) *Runner {
+	t.Helper()
 	r, err := New(Config{Pool: pool})
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +36,7 @@ func opened(t *testing.T) (*Runner, *pgxpool.Pool) {
 	}
 	t.Cleanup(r.shut)
 	r.mostWait = 10 * time.Second // the tests take their time in the middle of a transaction
-	return r, pool
+	return r
 }
 
 func exec(t *testing.T, db interface {

@@ -27,16 +27,6 @@ func crashed(t *testing.T, s *pgdev.Server, pool *pgxpool.Pool) {
 	pool.Reset()
 }
 
-// clockAhead lets the server issue tokens as one would whose clock is ahead.
-func clockAhead(t *testing.T, pool *pgxpool.Pool, seconds string) {
-	t.Helper()
-	_, err := pool.Exec(t.Context(), `create or replace function pawl.now_us() returns bigint language sql volatile as
-		$$ select ((extract(epoch from clock_timestamp()) + `+seconds+`) * 1000000)::bigint $$`)
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // forgetful lets do commit without waiting for the server's log, and crashes
 // the server before anything of it is written there.
 func forgetful(t *testing.T, s *pgdev.Server, pool *pgxpool.Pool, do func(*pgxpool.Pool)) {
@@ -127,13 +117,13 @@ func TestTheNextTokenIsLargerAfterAFailoverThatLostTheLastSecond(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		restartBefore, restartLost bool
-		clock                      string        // how far the lost tokens' clock was ahead of the standby's, in seconds
+		clock                      time.Duration // how far the lost tokens' clock was ahead of the standby's
 		least                      time.Duration // how far the first tokens must be ahead of the clock
 	}{
-		"of clocks that agree":               {clock: "0", least: 50 * time.Second},
-		"to a clock that is 59 s behind":     {clock: "59", least: 50 * time.Second},
-		"soon after a restart":               {restartBefore: true, clock: "59", least: 170 * time.Second},
-		"and with it a restart and adoption": {restartLost: true, clock: "0", least: 50 * time.Second},
+		"of clocks that agree":               {least: 50 * time.Second},
+		"to a clock that is 59 s behind":     {clock: 59 * time.Second, least: 50 * time.Second},
+		"soon after a restart":               {restartBefore: true, clock: 59 * time.Second, least: 170 * time.Second},
+		"and with it a restart and adoption": {restartLost: true, least: 50 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -152,7 +142,7 @@ func TestTheNextTokenIsLargerAfterAFailoverThatLostTheLastSecond(t *testing.T) {
 			if c.restartLost {
 				crashed(t, pair.Primary, pool)
 			}
-			clockAhead(t, pool, c.clock)
+			pgtest.ClockAhead(t, pool, c.clock)
 			g.release(t, r, locks[deletedLate:born])
 			run(t, pool, "delete from pawl.locks where name between 'lock-60' and 'lock-79'")
 			for range 3 {
@@ -197,7 +187,7 @@ func TestAClockFurtherBehindThanAssumedIssuesTokensTwice(t *testing.T) {
 	pair := pgtest.NewPair(t)
 	pool := pgtest.Open(t, pair.Primary.URL())
 	pair.CutOff(t)
-	clockAhead(t, pool, "90")
+	pgtest.ClockAhead(t, pool, 90*time.Second)
 	before := mustAcquire(t, newRepo(t, pool, "a"), "x")
 	pair.FailOver(t)
 	after := mustAcquire(t, newRepo(t, pgtest.Open(t, pair.Standby.URL()), "b"), "x")

@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -85,6 +86,17 @@ func (p *Pair) FailOver(t testing.TB) {
 		t.Fatalf("pgtest: %v", err)
 	}
 	if err := p.Standby.Promote(t.Context()); err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+}
+
+// ClockAhead lets the server that pool leads to issue tokens as one would
+// whose clock is ahead by d.
+func ClockAhead(t testing.TB, pool *pgxpool.Pool, d time.Duration) {
+	t.Helper()
+	_, err := pool.Exec(t.Context(), fmt.Sprintf(`create or replace function pawl.now_us() returns bigint language sql volatile as
+		$$ select (extract(epoch from clock_timestamp()) * 1000000)::bigint + %d $$`, d.Microseconds()))
+	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
 }
