@@ -110,11 +110,11 @@ func (a *grant) held(lock string) error {
 
 func (r *Repo) acquireOnce(ctx context.Context, q Request, a *grant) (Lease, error) {
 	sent := Now()
-	err := r.ask(ctx, query{
+	err := r.alone(ctx, query{
 		acquireSQL,
-		[]any{q.Lock, q.Holder, q.Grant.String(), q.TTL, q.Key, q.Reenter},
+		[]any{q.Lock, q.Holder, q.Grant.String(), q.TTL.Microseconds(), q.Key, q.Reenter},
 		single(&a.outcome, &a.token, &a.holder, &a.acquired, &a.expires),
-	})
+	}, &a.outcome)
 	r.m.acquired(a.outcome, err, sent)
 	if err != nil || a.outcome != "granted" {
 		return Lease{}, err

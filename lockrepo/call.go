@@ -57,8 +57,44 @@ func stepwise(ctx context.Context, c *pgx.Conn, q query) error {
 	return tx.Commit(ctx)
 }
 
-// ask runs q on a connection of Config.Pool.
+// outcomeBegin is what a function of pawl's answers when the role's default
+// isn't READ COMMITTED READ WRITE.
+const outcomeBegin = "begin"
+
+// alone runs q without BEGIN and COMMIT around it, which are a good part of a
+// short call. If the function that it calls wants a transaction of its own
+// kind, it is asked again inside one.
+func (r *Repo) alone(ctx context.Context, q query, outcome *string) error {
+	err := r.on(ctx, func(c *pgx.Conn, plain bool) error {
+		args := q.args
+		if plain {
+			args = append([]any{pgx.QueryExecModeExec}, args...)
+		}
+		rows, err := c.Query(ctx, q.sql, args...)
+		if err != nil {
+			return err
+		}
+		return q.read(rows)
+	})
+	if err != nil || *outcome != outcomeBegin {
+		return err
+	}
+	return r.ask(ctx, q)
+}
+
+// ask runs q on a connection of Config.Pool, in a transaction of its own.
 func (r *Repo) ask(ctx context.Context, q query) error {
+	return r.on(ctx, func(c *pgx.Conn, plain bool) error {
+		if plain {
+			return stepwise(ctx, c, q)
+		}
+		return one(ctx, c, 0, q)
+	})
+}
+
+// on calls do with a connection of Config.Pool, and says whether it must not
+// prepare statements.
+func (r *Repo) on(ctx context.Context, do func(c *pgx.Conn, plain bool) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	c, err := r.cfg.Pool.Acquire(ctx)
@@ -71,10 +107,7 @@ func (r *Repo) ask(ctx context.Context, q query) error {
 		return unsentError{err}
 	}
 	defer r.m.roundTrip(time.Now())
-	if plain {
-		return stepwise(ctx, c.Conn(), q)
-	}
-	return one(ctx, c.Conn(), 0, q)
+	return do(c.Conn(), plain)
 }
 
 // unsentError is a failure before the statement was sent.
