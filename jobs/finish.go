@@ -46,25 +46,41 @@ func (r *Runner) next(ctx context.Context, run *Run) *Run {
 	return next
 }
 
-// finish ends the run in the database. A run whose lease is gone is ended by the sweep of whoever notices first.
-func (r *Runner) finish(ctx context.Context, run *Run, outcome string, cause error) {
+// finish ends the run in the database. A run whose lease is gone is ended by the sweep of whoever notices first. False:
+// the fence has refused the end.
+func (r *Runner) finish(ctx context.Context, run *Run, outcome string, cause error) (ok bool) {
 	run.ending.Lock()
 	defer run.ending.Unlock()
 	if run.ended.Swap(true) {
-		return
+		return true
 	}
 	if outcome == stateLost {
 		run.kept.Revoke(cause)
 		r.ended(ctx, run, outcome, false, cause)
 		r.wakeSweep()
-		return
+		return false
 	}
 	ok, err := r.sendEnd(ctx, run, endRequest{run, outcome, run.retryAfter(outcome), message(cause)})
 	if err != nil {
 		run.Logger().ErrorContext(ctx, "end of run had no answer: its lease runs out and the sweep ends it", "error", err)
-		return
+		return false
 	}
 	r.ended(ctx, run, outcome, ok, cause)
+	return ok
+}
+
+// again starts the lock's oldest period once more if the database has forgotten run: a standby was promoted that didn't
+// have its start yet, but knows the delivery as one that is being worked. The sweep can't find such a run, and the backstop
+// only after a while.
+func (r *Runner) again(ctx context.Context, run *Run) *Run {
+	if r.draining.Load() {
+		return nil
+	}
+	if state, _, err := r.ask(ctx, run); err != nil || state != stateGone {
+		return nil
+	}
+	run.Logger().WarnContext(ctx, "run is not in the database: its start was lost in a failover; the period is started again")
+	return r.begin(ctx, run.token.Lock, run.delivery)
 }
 
 // sendEnd sends an end until it is answered, or the lease is over: a server that is away for a moment must not cost the
@@ -178,7 +194,9 @@ func message(err error) string {
 const (
 	waitLaneSQL = `select seq from pawl.lanes where lock = $1 for update`
 	findRunSQL  = `
-select ` + runColumns + `, ` + moreColumn + `, r.delivery
+select p.run::text, p.token, p.job, p.key, p.revision, p.attempts, p.max_attempts, p.scheduled_at, p.start_at, p.end_at,
+       g.acquired_at, g.expires_at, c.value,
+       exists (select from pawl.periods n where n.lock = p.lock and n.ended_at is null and n.state = 'open'), r.delivery
   from pawl.runs r join pawl.periods p on p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = r.id
   join pawl.locks g on g.name = r.lock and g.grant_id = r.id
   left join pawl.checkpoints c on c.job = p.job and c.key = p.key and c.revision = p.revision

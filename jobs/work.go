@@ -105,7 +105,9 @@ func (r *Runner) period(root context.Context, run *Run, more bool) *Run {
 			return next
 		}
 	}
-	r.finish(ctx, run, outcome, err)
+	if !r.finish(ctx, run, outcome, err) {
+		return r.again(root, run)
+	}
 	return nil
 }
 
