@@ -16,7 +16,7 @@ import (
 //
 // The run's end is taken only after fn: a function that hangs in fn can't keep its run from being ended.
 func (r *Run) Complete(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	if err := r.alive(); err != nil {
+	if err := r.alive(ctx); err != nil {
 		r.refused(ctx, err, "complete")
 		return err
 	}
@@ -29,14 +29,14 @@ func (r *Run) Complete(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	err := g.work(ctx, fn, func(ctx context.Context, tx pgx.Tx) error {
 		r.ending.Lock()
 		ending = true
-		if err := r.alive(); err != nil {
+		if err := r.alive(ctx); err != nil {
 			return err
 		}
 		if r.snapshots() {
 			return r.completePeriod(ctx, tx)
 		}
 		r.kept.Completing()
-		b := endBatch([]endRequest{{run: r, outcome: stateComplete}}, true, func(uuid.UUID, bool) {})
+		b := endBatch([]endRequest{{run: r, outcome: stateComplete}}, true, callTimeout, func(uuid.UUID, bool) {})
 		return tx.SendBatch(ctx, b).Close()
 	})
 	if errors.Is(err, fence.ErrUnknown) {

@@ -88,12 +88,13 @@ func (r *Run) progress() (done, total int64) {
 	return done, total
 }
 
-// alive answers nil while the run may write, or why not.
-func (r *Run) alive() error {
+// alive answers nil while the run may write, or why not. When somebody has set the clock it waits for a renewal: that must
+// not cost a run.
+func (r *Run) alive(ctx context.Context) error {
 	if r.ended.Load() {
 		return fmt.Errorf("jobs: %s %s: %w", r.Job, r.Period.Key, ErrEnded)
 	}
-	return r.kept.Check()
+	return r.kept.Sure(ctx)
 }
 
 // refused records a write that the fence has turned away and counts it.

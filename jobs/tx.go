@@ -25,7 +25,7 @@ const commitTimeout = 5 * time.Second
 // a recorded refusal. [fence.ErrUnknown]: the reply to COMMIT was lost; if fn called [Run.Checkpoint] pawl asks
 // and answers for certain.
 func (r *Run) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	if err := r.alive(); err != nil {
+	if err := r.alive(ctx); err != nil {
 		r.refused(ctx, err, "begin")
 		return err
 	}
@@ -77,7 +77,7 @@ func (g *guarded) work(ctx context.Context, fn func(pgx.Tx) error, last func(con
 			return fence.Wrap(err, g.run.token)
 		}
 	}
-	if err = g.run.kept.Check(); err == nil { // what can't be proven to be held isn't committed
+	if err = g.run.kept.Sure(ctx); err == nil { // what can't be proven to be held isn't committed
 		err = ctx.Err()
 	}
 	if err != nil {

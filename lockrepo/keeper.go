@@ -124,6 +124,7 @@ func (k *keeper) drop(h *Kept) {
 	if h.at < 0 {
 		return
 	}
+	h.tell()
 	last := len(k.all) - 1
 	k.all[h.at] = k.all[last]
 	k.all[h.at].at = h.at

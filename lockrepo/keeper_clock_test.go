@@ -121,3 +121,53 @@ func TestADatabaseClockThatRunsAheadIsSuspected(t *testing.T) {
 		wantAlive(t, ctx)
 	})
 }
+
+func TestSureWaitsForTheAnswerThatASuspicionAsksFor(t *testing.T) {
+	b := &base{}
+	bubble(t, b, func(t *testing.T, k *keeper) {
+		var s shift
+		s.install(k)
+		_, kept := k.keep(t.Context(), leaseFor("a", 30*time.Second))
+		defer kept.Stop()
+		s.move(time.Hour, 0)
+		if err := kept.Sure(t.Context()); err != nil {
+			t.Errorf("Sure = %v, want nil once the renewal is answered", err)
+		}
+		if n := b.asked(); n != 1 {
+			t.Errorf("%d renewals, want 1", n)
+		}
+		s.move(-2*time.Hour, 0)
+		if err := kept.Sure(t.Context()); err != nil {
+			t.Errorf("Sure after a leap back = %v", err)
+		}
+	})
+}
+
+func TestSureWithoutAnAnswerEndsWithTheLossOrItsContext(t *testing.T) {
+	b := &base{batch: func(context.Context, int, []Lease) ([]verdict, error) { return nil, errAway }}
+	bubble(t, b, func(t *testing.T, k *keeper) {
+		var s shift
+		s.install(k)
+		_, kept := k.keep(t.Context(), leaseFor("a", 30*time.Second))
+		defer kept.Stop()
+		s.move(time.Hour, 0)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := kept.Sure(ctx); !errors.Is(err, ErrSuspect) {
+			t.Errorf("Sure = %v when its context ends, want ErrSuspect", err)
+		}
+		begun := time.Now()
+		if err := kept.Sure(t.Context()); !errors.Is(err, ErrExpired) || time.Since(begun) > 3*time.Second {
+			t.Errorf("Sure = %v after %s, want ErrExpired within the margin", err, time.Since(begun))
+		}
+		_, stopped := k.keep(t.Context(), Lease{TTL: 30 * time.Second, sent: k.clock(), margin: 3 * time.Second})
+		s.move(time.Hour, 0)
+		sure := make(chan error)
+		go func() { sure <- stopped.Sure(t.Context()) }()
+		synctest.Wait()
+		stopped.Stop()
+		if err := <-sure; !errors.Is(err, ErrSuspect) {
+			t.Errorf("Sure of a lease that is let go = %v, want ErrSuspect", err)
+		}
+	})
+}

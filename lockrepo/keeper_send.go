@@ -156,6 +156,7 @@ func (k *keeper) decide(h *Kept, v verdict, sent, back Instant, drift time.Durat
 	k.m.remaining.Observe(1 - back.proven(old).Seconds()/h.lease.TTL.Seconds())
 	h.lease.sent, h.lease.ExpiresAt = sent, v.expires
 	h.asked, h.due, h.suspected = false, sent.at.Add(h.lease.TTL/3), nil
+	h.tell()
 	if drift > h.lease.margin { // we may have stood still: once more, over a shorter time
 		k.suspect(h, back)
 		return

@@ -79,6 +79,6 @@ func (k *keeper) suspect(h *Kept, now Instant) {
 	if h.suspected != nil {
 		return
 	}
-	h.suspected, h.due = &now, now.at
+	h.suspected, h.sure, h.due = &now, make(chan struct{}), now.at
 	k.poke(now.at)
 }

@@ -2,6 +2,7 @@ package lockrepo
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"pawl/fence"
@@ -19,8 +20,9 @@ type Kept struct {
 	due        time.Time // the next renewal's
 	asked      bool      // a renewal is on its way
 	completing bool
-	suspected  *Instant // since when the clocks disagree
-	loss       error    // what ended it
+	suspected  *Instant      // since when the clocks disagree
+	sure       chan struct{} // closed when they don't any more, or nobody keeps the lease; nil unless suspected
+	loss       error         // what ended it
 }
 
 // Keep renews l until Stop. The context that it returns ends when l is lost, a
@@ -80,6 +82,10 @@ func (h *Kept) Revoke(cause error) {
 func (h *Kept) Check() error {
 	h.k.mu.Lock()
 	defer h.k.mu.Unlock()
+	return h.check()
+}
+
+func (h *Kept) check() error {
 	if h.at >= 0 && !h.completing {
 		h.k.judge(h, h.k.clock())
 	}
@@ -90,6 +96,34 @@ func (h *Kept) Check() error {
 		return ErrSuspect
 	}
 	return nil
+}
+
+// Sure is [Kept.Check], but while the clocks disagree it waits for the answer
+// to the renewal that they have made due, or for the loss; [ErrSuspect] only
+// when ctx ends first. That takes one round trip, and at most the margin.
+func (h *Kept) Sure(ctx context.Context) error {
+	for {
+		h.k.mu.Lock()
+		err, sure := h.check(), h.sure
+		h.k.mu.Unlock()
+		if !errors.Is(err, ErrSuspect) || sure == nil {
+			return err
+		}
+		select {
+		case <-sure:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// tell lets those go on who wait for the end of a suspicion. The caller holds
+// the keeper's lock.
+func (h *Kept) tell() {
+	if h.sure != nil {
+		close(h.sure)
+		h.sure = nil
+	}
 }
 
 // Lease returns the lease as it was last renewed.

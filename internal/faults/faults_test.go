@@ -19,7 +19,9 @@ var (
 )
 
 // TestMain is also the entry of the worker processes.
-func TestMain(m *testing.M) { os.Exit(faults.Main(m, faults.Kinds{"ledger": faults.Ledgers})) }
+func TestMain(m *testing.M) {
+	os.Exit(faults.Main(m, faults.Kinds{"ledger": faults.Ledgers, "leaping": leaping}))
+}
 
 func seed(t *testing.T) uint64 {
 	t.Helper()
@@ -130,6 +132,9 @@ func once(t *testing.T, seed uint64, k *kind, times int) result {
 		out.lasted, out.recovery = append(out.lasted, s.to.Sub(s.from)), append(out.recovery, took)
 	}
 	w.settle()
+	if w.seen.Runs != w.ledger.Owed() && k.name == "wrong clock" {
+		t.Errorf("%d runs for %d periods: a clock that is set must not cost a run", w.seen.Runs, w.ledger.Owed())
+	}
 	out.seen = w.seen
 	return out
 }
