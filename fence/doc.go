@@ -26,7 +26,8 @@
 // A refusal is a [*StaleError] or one of the sentinels, never a retry: the writer must stop, and acquire again if it
 // wants to go on. [Do] and [Claim] record it in pawl.refusals, in a transaction of its own.
 // When the reply to COMMIT is lost the outcome is [ErrUnknown]: ask with SELECT … FOR UPDATE on a row that the
-// transaction wrote, which waits for its end; a plain SELECT may look too early and a blind retry may apply it twice.
+// transaction updated, which waits for its end; a plain SELECT may look too early and a blind retry may apply it twice. A row
+// that it inserted is seen by nobody until its end: insert it again under its key, which waits too.
 //
 // What it does not promise: it guards against mistakes and old holders, not against a hostile database user; and a
 // third party that looks at no token can't be fenced at all, only given an idempotency key.

@@ -33,8 +33,9 @@ var (
 	ErrOtherLock = errors.New("fence: target belongs to another lock")
 	// ErrOtherDatabase: the database is a restored copy; pawl adopt says that it may run what is owed.
 	ErrOtherDatabase = errors.New("fence: database was restored from another server")
-	// ErrUnknown: the reply to COMMIT was lost. Ask with SELECT … FOR UPDATE on a row that the transaction wrote.
-	ErrUnknown = errors.New("fence: outcome of COMMIT is unknown, ask with SELECT … FOR UPDATE on a row that it wrote")
+	// ErrUnknown: the reply to COMMIT was lost. Ask with SELECT … FOR UPDATE on a row that the transaction updated; one that
+	// it inserted can't be waited for so.
+	ErrUnknown = errors.New("fence: outcome of COMMIT is unknown, ask with SELECT … FOR UPDATE on a row that it updated")
 	// ErrNested: Guard was given a savepoint, with which the guard would go when it is rolled back.
 	ErrNested = errors.New("fence: guard inside a savepoint; pass the outermost transaction")
 )
