@@ -140,15 +140,25 @@ func (r *Run) Checkpoint(ctx context.Context, tx pgx.Tx, v any) error {
 	return nil
 }
 
-const askCheckpointSQL = `select operation::text from pawl.checkpoints where job = $1 and key = $2 and revision = $3::int for update`
+// The guard keeps the lock's row until its transaction ends, and FOR UPDATE waits for that. The checkpoint itself can't be
+// waited for: while the one that inserts it is under way, nobody sees it.
+const (
+	waitGuardSQL     = `select token from pawl.locks where name = $1 for update`
+	askCheckpointSQL = `select operation::text from pawl.checkpoints where job = $1 and key = $2 and revision = $3::int`
+)
 
 // askCheckpoint turns an unknown outcome into a known one: the operation id in the row tells whether it committed. It
 // stays unknown when another transaction's checkpoint has followed: that one hides what was there before it.
 func (r *Run) askCheckpoint(ctx context.Context, g *guarded, unknown error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
+	var token int64
+	err := r.runner.pool.QueryRow(ctx, waitGuardSQL, r.token.Lock).Scan(&token)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) { // without a row nothing guarded is open
+		return errors.Join(unknown, err)
+	}
 	var found string
-	err := r.runner.pool.QueryRow(ctx, askCheckpointSQL, r.Job, r.Period.Key, r.Revision).Scan(&found)
+	err = r.runner.pool.QueryRow(ctx, askCheckpointSQL, r.Job, r.Period.Key, r.Revision).Scan(&found)
 	switch {
 	case err != nil && !errors.Is(err, pgx.ErrNoRows):
 		return errors.Join(unknown, err)
