@@ -102,15 +102,14 @@ func TestTheNextTokenIsLargerInARestoredBaseBackup(t *testing.T) {
 	g.take(t, newRepo(t, restored, "b"), "in the restored backup", locks)
 }
 
-// What each fifth of the locks goes through, before the standby is cut off and
-// in the time that it loses.
+// The first of each fifth of the locks, by what happens to it before the
+// standby is cut off and in the time that it loses.
 const (
-	held = iota * 20
-	regranted
-	deletedBefore
-	deletedLate
-	born
-	all
+	firstHeld = iota * 20
+	firstRegranted
+	firstDeletedBefore
+	firstDeletedLate
+	firstBorn
 )
 
 func TestTheNextTokenIsLargerAfterAFailoverThatLostTheLastSecond(t *testing.T) {
@@ -130,26 +129,26 @@ func TestTheNextTokenIsLargerAfterAFailoverThatLostTheLastSecond(t *testing.T) {
 			pair := pgtest.NewPair(t)
 			pool := pgtest.Open(t, pair.Primary.URL())
 			r, g, locks := newRepo(t, pool, "a"), newLedger(), hundred()
-			g.take(t, r, "at birth", locks[:born])
+			g.take(t, r, "at birth", locks[:firstBorn])
 			if c.restartBefore {
 				crashed(t, pair.Primary, pool)
 			}
-			g.release(t, r, locks[regranted:born])
-			g.take(t, r, "again", locks[regranted:born])
-			g.release(t, r, locks[regranted:deletedLate])
+			g.release(t, r, locks[firstRegranted:firstBorn])
+			g.take(t, r, "again", locks[firstRegranted:firstBorn])
+			g.release(t, r, locks[firstRegranted:firstDeletedLate])
 			run(t, pool, "delete from pawl.locks where name between 'lock-40' and 'lock-59'")
 			pair.CutOff(t)
 			if c.restartLost {
 				crashed(t, pair.Primary, pool)
 			}
 			pgtest.ClockAhead(t, pool, c.clock)
-			g.release(t, r, locks[deletedLate:born])
+			g.release(t, r, locks[firstDeletedLate:firstBorn])
 			run(t, pool, "delete from pawl.locks where name between 'lock-60' and 'lock-79'")
 			for range 3 {
-				g.take(t, r, "in the second that is lost", locks[regranted:all])
-				g.release(t, r, locks[regranted:all])
+				g.take(t, r, "in the second that is lost", locks[firstRegranted:])
+				g.release(t, r, locks[firstRegranted:])
 			}
-			g.take(t, r, "last", locks[regranted:all])
+			g.take(t, r, "last", locks[firstRegranted:])
 			pair.FailOver(t)
 			g.afterFailover(t, pgtest.Open(t, pair.Standby.URL()), locks, c.least)
 		})
@@ -162,11 +161,11 @@ func (g *ledger) afterFailover(t *testing.T, pool *pgxpool.Pool, locks []string,
 	if n := run(t, pool, "select count(*)::text from pawl.locks where name >= 'lock-80'"); n != "0" {
 		t.Fatalf("the standby knows %s locks that were born in the second that it was to lose", n)
 	}
-	keeper, lost := g.lease[locks[held]], g.lease[locks[born]]
+	keeper, lost := g.lease[locks[firstHeld]], g.lease[locks[firstBorn]]
 	if _, err := r.Renew(t.Context(), keeper); err != nil {
 		t.Errorf("who held a lock over the failover lost it: %v", err)
 	}
-	if _, err := r.Acquire(t.Context(), locks[held], time.Hour); !errors.Is(err, ErrHeld) {
+	if _, err := r.Acquire(t.Context(), locks[firstHeld], time.Hour); !errors.Is(err, ErrHeld) {
 		t.Errorf("Acquire of a lock that is held over the failover = %v", err)
 	}
 	if _, err := r.Renew(t.Context(), lost); !errors.Is(err, ErrNotHeld) {
