@@ -51,3 +51,20 @@ func TestASweptRunIsDeliveredByAFreshRiverRow(t *testing.T) {
 		t.Errorf("%d live deliveries after the old worker has finished its own, want 1", n)
 	}
 }
+
+// River calls a delivery running until its run has ended. If the lane still knew it then, an end would take it for one that
+// is to come.
+func TestADeliveryThatHasArrivedIsNoneToCome(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1")
+	run := r.mustStart(t, pool)
+	exec(t, pool, `update pawl.river_job set state = 'running', attempted_at = clock_timestamp() where id = $1 returning 1`, run.delivery)
+	owes(t, pool, "2")
+	if ok, err := r.end(t.Context(), []endRequest{{run: run, outcome: stateComplete}}); err != nil || !ok[0] {
+		t.Fatalf("end = %v, %v", ok, err)
+	}
+	if n := exec(t, pool, ruleSQL); n != 1 {
+		t.Errorf("%d live deliveries for the second period, want 1: it is stranded", n)
+	}
+}
