@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -130,4 +131,29 @@ func TestAStartDoesNotWaitForABirth(t *testing.T) {
 		t.Fatal(err)
 	}
 	pgtest.Eventually(t, 5*time.Second, "the period starts afterwards", func() bool { return r.arrive(t, 0).run != nil })
+}
+
+// By when they were due, not by when somebody planned them or which job they are of.
+func TestTheOldestPeriodOfALockRunsFirst(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	exec(t, pool, enterSQL)
+	for key, hours := range map[string]int{"a third": 1, "b second": 2, "c first": 3, "d fourth": 0} {
+		exec(t, pool, `insert into pawl.periods (job, key, lock, start_at, end_at, scheduled_at)
+		  values ('j', $1, 'L', now(), now(), clock_timestamp() - make_interval(hours => $2)) returning 1`, key, hours)
+	}
+	run := r.mustStart(t, pool)
+	got := []string{run.Period.Key}
+	next, err := r.handover(t.Context(), []*Run{run})
+	if err != nil || next[0] == nil {
+		t.Fatalf("handover = %v, %v", next, err)
+	}
+	got = append(got, next[0].Period.Key)
+	if ok, err := r.end(t.Context(), []endRequest{{run: next[0], outcome: stateComplete}}); err != nil || !ok[0] {
+		t.Fatalf("end = %v, %v", ok, err)
+	}
+	got = append(got, r.mustStart(t, pool).Period.Key)
+	if want := []string{"c first", "b second", "a third"}; !slices.Equal(got, want) {
+		t.Errorf("periods ran as %q, want %q", got, want)
+	}
 }
