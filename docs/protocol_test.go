@@ -87,12 +87,18 @@ func TestEveryTestThatTheDocsNameExists(t *testing.T) {
 	t.Parallel()
 	there := tests(t)
 	everywhere := slices.Concat(slices.Collect(maps.Values(there))...)
-	pages, err := filepath.Glob("*.md")
+	pages := []string{"../README.md", "../CONTRIBUTING.md", "../SECURITY.md", "../CHANGELOG.md"}
+	err := filepath.WalkDir(".", func(file string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(file, ".md") {
+			pages = append(pages, file)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mentions := 0
-	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md", "../SECURITY.md", "../CHANGELOG.md") {
+	for _, page := range pages {
 		for _, m := range named.FindAllStringSubmatch(read(t, page), -1) {
 			mentions++
 			among := everywhere
