@@ -1,4 +1,4 @@
-.PHONY: check test lint fmt bench model mutants
+.PHONY: check test lint fmt bench model mutants faults
 
 # Everything that a change must pass; CI runs the same script.
 check:
@@ -24,3 +24,9 @@ model:
 # make mutants NAME=guard-off tries one.
 mutants:
 	go run ./internal/mutants $(NAME)
+
+# Every fault five times, to docs/faults.md, and a long storm over the lanes; some four minutes. FAULTS=-faults.seed=7 takes
+# another seed than the date.
+faults:
+	go test -count=1 -timeout 20m -run TestAFaultIsRecoveredFromAndLosesNothing ./internal/faults -faults.write=../../docs/faults.md $(FAULTS)
+	go test -count=1 -v -run 'TestTheLanesDrainAfterAStorm|TestWithoutTheBackstopAStormStrandsPeriods' ./jobs -chaos=12s

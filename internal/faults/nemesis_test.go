@@ -49,7 +49,7 @@ var errMissed = errors.New("missed its aim")
 const leftSQL = `select extract(epoch from expires_at - clock_timestamp())::float8, token from pawl.locks where name = $1 and grant_id is not null for no key update`
 
 // holderStopped holds up the renewals of one lease, stops its holder 50 ms before the end, and lets it go on just after
-// a successor has begun.
+// a successor has written.
 func holderStopped(w *world, f fault, m *member) error {
 	w.freeze.Lock()
 	defer w.freeze.Unlock()
@@ -87,7 +87,7 @@ func holderStopped(w *world, f fault, m *member) error {
 		return errMissed
 	}
 	for range 500 { // 5 s
-		if w.number(pool, `select count(*) from pawl.locks where name = $1 and token > $2`, lock, token) == 1 {
+		if w.number(pool, `select count(*) from witness where lock = $1 and token > $2`, lock, token) > 0 {
 			pause(f.lasts)
 			return nil
 		}

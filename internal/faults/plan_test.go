@@ -80,7 +80,7 @@ var kinds = []kind{
 	{"reply lost", "replies to one worker vanish, COMMITs arrive; then its connections are cut", false, ttl / 10, ttl / 2, replyLost},
 	{"reply late", "replies to one worker arrive 1.5 leases late", false, 2 * ttl, 3 * ttl, replyLate},
 	{"black hole", "nothing passes between one worker and the server; connections stay open", false, 2 * ttl, 3 * ttl, blackHole},
-	{"holder stopped", "the holder is stopped 50 ms before its lease ends, its renewal being held up, and wakes just after its successor has begun", false, ttl / 100, ttl / 15, holderStopped},
+	{"holder stopped", "the holder is stopped 50 ms before its lease ends, its renewal being held up, and wakes just after its successor has written", false, ttl / 100, ttl / 15, holderStopped},
 	{"wrong clock", "one worker's wall clock leaps by 10 minutes, forward or back, and returns", false, ttl, 2 * ttl, wrongClock},
 	{"database paused", "every process of the server is stopped", true, ttl, 3 * ttl, databasePaused},
 	{"database restarted", "a fast restart and a crash of a backend in turn", true, 0, 0, databaseRestarted},

@@ -23,9 +23,17 @@ the right sums, and no lower token had committed after a higher one.
 `
 
 const reportFoot = `
-How to read it: a lease that can't be renewed ends by the database's clock, and the sweep, which knows when, gives the
-lock to another worker at once; so what cuts off one worker costs about a lease, however long it lasts. What stops the
-server costs as long as it lasts, and about a lease when that was longer than one.
+How to read it:
+
+- A lease that can't be renewed ends by the database's clock. The sweep knows when, and the next worker begins at once:
+  what cuts off one worker costs about a lease, however long it lasts.
+- A holder that is stopped inside a transaction keeps its successor out until the server gives that transaction up: one
+  more lease (*holder stopped*, at its worst).
+- What stops the server costs as long as it lasts.
+- This workload gives up at the first error. Its run has then failed, and a failed run is tried again after a second at
+  the earliest: that is most of *restarted* and *failed over*. While the server is read-only the end of such a run can't
+  be written either, and is tried again up to a second later.
+- A clock that is set costs one renewal, and no run.
 
 All of them together, from a seed that is the date, are a test: TestFaultsThatComeTogetherLoseNothing; and each day
 another one by itself: TestAFaultIsRecoveredFromAndLosesNothing. What the lane rule withstands, and that the backstop
