@@ -19,9 +19,8 @@
 // clock say. The wall clock can be set by hand, so on its word alone a lease is
 // only suspected: [Kept.Check] answers [ErrSuspect], a renewal is asked for at
 // once, and the lease ends unless it is answered within the margin; [Kept.Sure]
-waits for that. A database
-// clock that moved on by more than ours and the margin between two renewals is
-// suspicion too.
+// waits for that. A database clock that moved on by more than ours and the
+// margin between two renewals is suspicion too.
 //
 // # What happens on each failure
 //
