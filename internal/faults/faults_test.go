@@ -5,6 +5,7 @@ import (
 	"flag"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -130,6 +131,9 @@ func once(t *testing.T, seed uint64, k *kind, times int) result {
 		took := w.recovery(s)
 		t.Logf("%s lasted %d ms; recovered after %d ms", k.name, s.to.Sub(s.from).Milliseconds(), took.Milliseconds())
 		out.lasted, out.recovery = append(out.lasted, s.to.Sub(s.from)), append(out.recovery, took)
+	}
+	if worst := slices.Max(out.recovery); worst < k.bites {
+		t.Errorf("inconclusive: the worst recovery took %s, so the fault has hit nothing", worst)
 	}
 	w.settle()
 	if w.seen.Runs != w.ledger.Owed() && k.name == "wrong clock" {

@@ -70,6 +70,7 @@ type kind struct {
 	what        string // as docs/faults.md says it
 	server      bool   // it is the server's, else a worker's
 	least, most time.Duration
+	bites       time.Duration // what the worst recovery takes at least: less, and it has missed
 	// strike makes it happen and undoes it after f.lasts; it returns when it was over.
 	strike func(w *world, f fault, m *member) error
 }
@@ -77,13 +78,13 @@ type kind struct {
 const ttl = faults.TTL
 
 var kinds = []kind{
-	{"reply lost", "replies to one worker vanish, COMMITs arrive; then its connections are cut", false, ttl / 10, ttl / 2, replyLost},
-	{"reply late", "replies to one worker arrive 1.5 leases late", false, 2 * ttl, 3 * ttl, replyLate},
-	{"black hole", "nothing passes between one worker and the server; connections stay open", false, 2 * ttl, 3 * ttl, blackHole},
-	{"holder stopped", "the holder is stopped 50 ms before its lease ends, its renewal being held up, and wakes just after its successor has written", false, ttl / 100, ttl / 15, holderStopped},
-	{"wrong clock", "one worker's wall clock leaps by 10 minutes, forward or back, and returns", false, ttl, 2 * ttl, wrongClock},
-	{"database paused", "every process of the server is stopped", true, ttl, 3 * ttl, databasePaused},
-	{"database restarted", "a fast restart and a crash of a backend in turn", true, 0, 0, databaseRestarted},
-	{"database read-only", "default_transaction_read_only = on", true, ttl, 3 * ttl, databaseReadOnly},
-	{"database failed over", "a streaming standby, cut off for a while, is promoted; the primary is gone with what it alone knew", true, ttl / 10, ttl, databaseFailedOver},
+	{"reply lost", "replies to one worker vanish, COMMITs arrive; then its connections are cut", false, ttl / 10, ttl / 2, ttl / 10, replyLost},
+	{"reply late", "replies to one worker arrive 1.5 leases late", false, 2 * ttl, 3 * ttl, ttl / 2, replyLate},
+	{"black hole", "nothing passes between one worker and the server; connections stay open", false, 2 * ttl, 3 * ttl, ttl / 2, blackHole},
+	{"holder stopped", "the holder is stopped 50 ms before its lease ends, its renewal being held up, and wakes just after its successor has written", false, ttl / 100, ttl / 15, ttl / 2, holderStopped},
+	{"wrong clock", "one worker's wall clock leaps by 10 minutes, forward or back, and returns", false, ttl, 2 * ttl, 0, wrongClock},
+	{"database paused", "every process of the server is stopped", true, ttl, 3 * ttl, ttl, databasePaused},
+	{"database restarted", "a fast restart and a crash of a backend in turn", true, 0, 0, 0, databaseRestarted},
+	{"database read-only", "default_transaction_read_only = on", true, ttl, 3 * ttl, ttl, databaseReadOnly},
+	{"database failed over", "a streaming standby, cut off for a while, is promoted; the primary is gone with what it alone knew", true, ttl / 10, ttl, ttl / 10, databaseFailedOver},
 }
