@@ -36,7 +36,7 @@ func (r *Run) Complete(ctx context.Context, fn func(tx pgx.Tx) error) error {
 			return r.completePeriod(ctx, tx)
 		}
 		r.kept.Completing()
-		b := endBatch([]endRequest{{run: r, outcome: stateComplete}}, true, func(uuid.UUID, bool) {})
+		b := endBatch([]endRequest{{run: r, outcome: stateComplete}}, true, callTimeout, func(uuid.UUID, bool) {})
 		return tx.SendBatch(ctx, b).Close()
 	})
 	if errors.Is(err, fence.ErrUnknown) {

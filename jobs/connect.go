@@ -26,20 +26,26 @@ func (r *Runner) open(ctx context.Context) (polling bool, err error) {
 	}()
 	// Planning dominates single starts unless the plan is kept; and a plan that was made while a table was small must
 	// not go on scanning the whole of it.
-	settings := map[string]string{"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off"}
+	settings := map[string]string{
+		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off",
+		"default_transaction_isolation": "read committed", "default_transaction_read_only": "off", // whatever the role's are
+	}
+	if r.pooled, err = pooled(ctx, r.cfg.Pool.Config()); err != nil {
+		return false, err
+	}
 	if r.pool, err = lockrepo.OwnPool(ctx, r.cfg.Pool.Config(), "pawl "+r.cfg.App, ownConns, settings); err != nil {
 		return false, err
 	}
-	if err := preparesBehindPooler(ctx, r.cfg.Pool.Config()); err != nil {
+	if err := r.refusePreparing(); err != nil {
 		return false, err
 	}
-	if r.direct = r.pool; r.cfg.Direct != nil {
+	if r.direct, polling = r.pool, r.pooled; r.cfg.Direct != nil {
 		if r.direct, err = r.openDirect(ctx); err != nil {
 			return false, err
 		}
-	}
-	if polling, err = pooled(ctx, r.direct.Config()); err != nil {
-		return false, err
+		if polling, err = pooled(ctx, r.direct.Config()); err != nil {
+			return false, err
+		}
 	}
 	r.repo, err = lockrepo.New(lockrepo.Config{ //nolint:contextcheck // its heartbeats outlive this call
 		Pool: r.pool, Holder: r.cfg.Holder, Grace: r.cfg.Grace, Logger: r.log, Registerer: r.cfg.Registerer,
@@ -53,13 +59,10 @@ func (r *Runner) open(ctx context.Context) (polling bool, err error) {
 	return polling, nil
 }
 
-// preparesBehindPooler refuses a pool whose prepared statements would fail now and then, in the middle of a run.
-func preparesBehindPooler(ctx context.Context, cfg *pgxpool.Config) error {
-	if cfg.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
+// refusePreparing refuses a pool whose prepared statements would fail now and then, in the middle of a run.
+func (r *Runner) refusePreparing() error {
+	if !r.pooled || r.cfg.Pool.Config().ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
 		return nil
-	}
-	if there, err := pooled(ctx, cfg); err != nil || !there {
-		return err
 	}
 	return &ConfigError{
 		Field: "Pool", Value: "default_query_exec_mode=cache_statement",

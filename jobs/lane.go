@@ -47,6 +47,21 @@ func (r *Runner) transact(ctx context.Context, b *pgx.Batch) error {
 	return err
 }
 
+// statement calls one of pawl's functions that do all of a transaction. Where our connections are READ COMMITTED by default
+// it is a statement of its own; behind a pooler, which takes no defaults, it is sent with BEGIN and COMMIT.
+func (r *Runner) statement(ctx context.Context, sql string, args []any, read func(pgx.Rows) error) error {
+	if r.pooled {
+		var b pgx.Batch
+		b.Queue(sql, args...).Query(read)
+		return r.transact(ctx, &b)
+	}
+	rows, err := r.pool.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	return read(rows)
+}
+
 // stepwise begins a transaction of several round trips. Between two of them the process may stop, or lose its network,
 // with lanes in hand: the server doesn't wait for it.
 func stepwise() pgx.TxOptions {

@@ -126,7 +126,7 @@ func TestAnEndAndAPlannerThatMeetLeaveADelivery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = end.SendBatch(t.Context(), endBatch([]endRequest{{run: run, outcome: stateComplete}}, true, func(uuid.UUID, bool) {})).Close()
+	err = end.SendBatch(t.Context(), endBatch([]endRequest{{run: run, outcome: stateComplete}}, true, callTimeout, func(uuid.UUID, bool) {})).Close()
 	if err != nil {
 		t.Fatal(err)
 	}

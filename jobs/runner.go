@@ -50,6 +50,7 @@ type Runner struct {
 	jobs    map[string]Job
 
 	pool   *pgxpool.Pool // pawl's own, beside cfg.Pool
+	pooled bool          // cfg.Pool, and so pool, is behind a transaction pooler
 	direct *pgxpool.Pool // River's and the listener's: pool, or past the pooler
 	repo   *lockrepo.Repo
 	client *river.Client[pgx.Tx]
