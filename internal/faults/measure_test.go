@@ -30,7 +30,7 @@ func (w *world) hit(f fault) (s struck, err error) {
 	s.from = time.Now()
 	err = f.kind.strike(w, f, m)
 	if f.kind.name == "holder stopped" && err == nil {
-		s.from = w.stopped
+		s.from = m.stopped
 	}
 	s.to = time.Now()
 	return s, err

@@ -80,7 +80,7 @@ func holderStopped(w *world, f fault, m *member) error {
 		return errMissed
 	}
 	pause(time.Duration(left*float64(time.Second)) - 50*time.Millisecond)
-	w.stopped = time.Now()
+	m.stopped = time.Now()
 	m.Signal(w.t, syscall.SIGSTOP)
 	defer m.Signal(w.t, syscall.SIGCONT)
 	if tx.Rollback(ctx) != nil {

@@ -29,7 +29,6 @@ type world struct {
 	workers []*member
 	stream  *faults.Proxy   // from the standby to the primary
 	freeze  sync.Mutex      // one stopped worker at a time: a successor must be left
-	stopped time.Time       // when the last was
 	old     []*pgdev.Server // primaries that are gone
 
 	mu               sync.Mutex
@@ -41,7 +40,8 @@ type world struct {
 // member is a worker and its way to the server.
 type member struct {
 	*faults.Process
-	proxy *faults.Proxy
+	proxy   *faults.Proxy
+	stopped time.Time // when it was stopped last
 }
 
 const workers = 3
