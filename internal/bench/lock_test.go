@@ -60,6 +60,12 @@ func BenchmarkGuardedWrite(b *testing.B) {
 		_, err := pool.Exec(ctx, plainSQL, 1)
 		return err
 	})
+	b.Run("Exec", func(b *testing.B) {
+		pairs(b, plain, timed(1, 2000, func(int) error {
+			_, err := fence.Exec(ctx, pool, l.Token, plainSQL, 1)
+			return err
+		}))
+	})
 	b.Run("Do", func(b *testing.B) {
 		pairs(b, plain, timed(1, 2000, func(int) error {
 			return fence.Do(ctx, pool, l.Token, func(tx pgx.Tx) error {

@@ -1,0 +1,67 @@
+package fence_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"pawl/fence"
+	"pawl/internal/pgtest"
+)
+
+func TestOneStatementIsWrittenUnderALiveToken(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	rows := ledger(t, pool)
+	tok := acquire(t, pool, "l", "a", time.Minute)
+	tag, err := fence.Exec(t.Context(), pool, tok, `insert into public.ledger values ($1, $2)`, 1, tok.Seq)
+	if err == nil && tag.RowsAffected() != 1 {
+		t.Errorf("Exec wrote %d rows", tag.RowsAffected())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := rows(); n != 1 {
+		t.Errorf("%d rows, want 1", n)
+	}
+}
+
+func TestOneStatementUnderAStaleTokenIsRefusedAndRecorded(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	rows := ledger(t, pool)
+	old := acquire(t, pool, "l", "a", time.Minute)
+	takeOver(t, pool, old)
+	_, err := fence.Exec(t.Context(), pool, old, `insert into public.ledger values (1, 1)`)
+	if !errors.Is(err, fence.ErrStale) || !errors.Is(err, fence.ErrNotHeld) {
+		t.Errorf("Exec = %v, want ErrStale", err)
+	}
+	if n := rows(); n != 0 {
+		t.Errorf("%d rows were written", n)
+	}
+	if n := one[int](t, pool, `select count(*) from pawl.refusals where lock = 'l' and token = $1`, old.Seq); n != 1 {
+		t.Errorf("%d refusals are recorded, want 1", n)
+	}
+}
+
+func TestAFailingStatementLeavesASingleConnectionUsable(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	tok := acquire(t, pool, "l", "a", time.Minute)
+	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	if _, err := fence.Exec(t.Context(), conn, tok, `select 1/0`); err == nil || errors.Is(err, fence.ErrUnknown) {
+		t.Errorf("Exec of a division by zero = %v, want a definite error", err)
+	}
+	if _, err := fence.Exec(t.Context(), conn, tok, `select $1::int`, "no number"); err == nil || errors.Is(err, fence.ErrUnknown) {
+		t.Errorf("Exec with a parameter that doesn't fit = %v, want a definite error", err)
+	}
+	if _, err := fence.Exec(t.Context(), conn, tok, `select 1`); err != nil {
+		t.Errorf("the connection is not usable after an error: %v", err)
+	}
+}
