@@ -60,7 +60,7 @@ func (s server) promote(ahead time.Duration) {
 	s.do(
 		`alter table pawl.locks disable trigger user`, `delete from pawl.locks`, `alter table pawl.locks enable trigger user`,
 		`insert into pawl.locks table kept_locks`, `delete from pawl.tenures`,
-		`update pawl.clock c set incarnation = k.incarnation, since = k.since, floor = k.floor from kept_clock k`,
+		`update pawl.clock c set incarnation = k.incarnation, since = k.since, floor = k.floor, raised = k.raised from kept_clock k`,
 	)
 	s.restart()
 	s.clock(ahead)

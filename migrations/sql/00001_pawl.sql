@@ -18,6 +18,7 @@ create table pawl.clock (
     incarnation       bigint not null,
     since             timestamptz not null,
     floor             bigint not null default 0,
+    raised            bigint not null default 0,    -- to where the last change of incarnation has raised the floor
     system_identifier bigint not null
 );
 
@@ -53,7 +54,7 @@ create table pawl.tenures (
     longest_gap interval not null default '0',
     primary key (lock, token)
 );
-create unique index tenures_grant on pawl.tenures (grant_id);   -- an ended grant is refused
+create unique index tenures_grant on pawl.tenures (grant_id, lock);   -- an ended grant is refused
 create index tenures_ended on pawl.tenures using brin (ended_at);   -- written in its order
 create index tenures_stale on pawl.tenures (ended_at) where how in ('expired', 'taken_over', 'forced');
 

@@ -20,7 +20,16 @@ create function pawl.start_grace() returns interval language sql stable as
 $$ select coalesce(nullif(current_setting('pawl.start_grace', true), ''), '10 s')::interval $$;
 -- +goose StatementEnd
 
--- prev is null at birth; same: the row's incarnation is the clock's.
+-- A transaction that issues a token waits for its flush, whatever the session says: a crash of one backend loses what
+-- wasn't flushed and leaves the incarnation as it is.
+-- +goose StatementBegin
+create function pawl.flushed() returns void language plpgsql volatile as $$
+begin
+  if current_setting('synchronous_commit') = 'off' then perform set_config('synchronous_commit', 'local', true); end if;
+end $$;
+-- +goose StatementEnd
+
+-- prev is null at birth; same: the row's incarnation is the clock's. Call pawl.flushed in the same transaction.
 -- +goose StatementBegin
 create function pawl.next_token(prev bigint, same boolean, floor bigint) returns bigint language sql volatile as
 $$ select greatest(prev + case when same then 1 else 1000000 end, pawl.now_us(), floor + 1) $$;
@@ -43,17 +52,20 @@ select pawl.incarnation(), 'epoch', system_identifier from pg_control_system();
 -- +goose StatementBegin
 create function pawl.adopt(elsewhere boolean default false) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-declare here bigint := (select system_identifier from pg_control_system());
+declare here bigint := (select system_identifier from pg_control_system()); c pawl.clock; up bigint;
 begin
   if not elsewhere and here <> (select system_identifier from pawl.clock) then
     raise exception 'pawl: this database was restored from another server [PW005]'
       using errcode = 'PW005', hint = 'If this copy may run what it owes, say so with: pawl adopt';
   end if;
-  update pawl.clock
-     set incarnation = pawl.incarnation(), since = clock_timestamp(), system_identifier = here,
-         floor = greatest(floor, pawl.now_us()
-               + case when clock_timestamp() - since < interval '120 s' then 180000000 else 60000000 end)
-   where incarnation <> pawl.incarnation() or system_identifier <> here;
+  select * into c from pawl.clock where incarnation <> pawl.incarnation() or system_identifier <> here for update;
+  if found then
+    -- Above the clock of whoever went before, above all tokens that the floor we know has led to, and, when others have
+    -- raised it from where we stand and that is lost, above them, since we come later.
+    up := greatest(pawl.now_us() + 60000000, c.floor + 1000000,
+                   c.raised + 1000000 + (greatest(extract(epoch from clock_timestamp() - c.since), 0) * 500000)::bigint);
+    update pawl.clock set incarnation = pawl.incarnation(), since = clock_timestamp(), system_identifier = here, floor = up, raised = up;
+  end if;
 end $$;
 -- +goose StatementEnd
 
@@ -280,7 +292,8 @@ begin
   if current_setting('transaction_isolation') <> 'read committed' or current_setting('transaction_read_only')::boolean then
     outcome := 'begin'; return;
   end if;
-  select k.incarnation as now_incarnation, k.floor, o.*, exists (select from pawl.tenures e where e.grant_id = p_grant) as over,
+  if current_setting('synchronous_commit') = 'off' then perform pawl.flushed(); end if;
+  select k.incarnation as now_incarnation, k.floor, o.*, exists (select from pawl.tenures e where e.grant_id = p_grant and e.lock = p_name) as over,
          (select e.how from pawl.tenures e where e.lock = o.name and e.token = o.token) as how into c
     from pawl.clock k left join pawl.locks o on o.name = p_name where k.incarnation = pawl.incarnation();
   if not found then outcome := 'adopt'; return; end if;
@@ -320,7 +333,7 @@ begin
     outcome := 'held'; token := l.token; holder := l.holder; acquired_at := l.acquired_at; expires_at := l.expires_at; return;
   end if;
   if c.over or (l.token, l.grant_id) is distinct from (c.token, c.grant_id)   -- the row has moved since the peek: look again
-     and exists (select from pawl.tenures e where e.grant_id = p_grant) then
+     and exists (select from pawl.tenures e where e.grant_id = p_grant and e.lock = p_name) then
     outcome := 'ended'; return;
   end if;
   update pawl.locks o
@@ -425,5 +438,5 @@ drop function pawl.after(text, int, int), pawl.advance(text[]), pawl.leave(text[
               pawl.acquire(text, text, uuid, interval, text, boolean), pawl.release(text, bigint, uuid),
               pawl.check(text, bigint, text), pawl.once(text, bigint, text), pawl.fence(text, bigint, text[]),
               pawl.enforce(), pawl.guard_again(text, bigint), pawl.guard(text, bigint), pawl.not_held(text, bigint, text), pawl.prune(interval, int),
-              pawl.locks_deleted(), pawl.adopt(boolean), pawl.must(boolean, text), pawl.next_token(bigint, boolean, bigint),
+              pawl.locks_deleted(), pawl.adopt(boolean), pawl.must(boolean, text), pawl.next_token(bigint, boolean, bigint), pawl.flushed(),
               pawl.start_grace(), pawl.incarnation(), pawl.now_us();

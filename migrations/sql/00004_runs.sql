@@ -9,9 +9,10 @@
 create function pawl.patient(p_wait_ms int) returns void language plpgsql volatile as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
-    raise exception 'pawl: runs are started and ended at READ COMMITTED, this transaction is %', current_setting('transaction_isolation')
-      using errcode = '25001';
+    raise exception 'pawl: runs are started and ended at READ COMMITTED, this transaction is % [PW006]', current_setting('transaction_isolation')
+      using errcode = 'PW006';
   end if;
+  if current_setting('synchronous_commit') = 'off' then perform pawl.flushed(); end if;
   perform set_config('lock_timeout', p_wait_ms || 'ms', true);
 end $$;
 -- +goose StatementEnd
