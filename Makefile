@@ -20,12 +20,12 @@ bench:
 model:
 	docs/model/run.sh
 
-# Each patch breaks one rule of the protocol and must turn the test that it names red; some four minutes.
+# Each patch breaks one rule of the protocol and must turn the test that it names red; two minutes or so.
 # make mutants NAME=guard-off tries one.
 mutants:
 	go run ./internal/mutants $(NAME)
 
-# Every fault five times, to docs/faults.md, and a long storm over the lanes; some four minutes. FAULTS=-faults.seed=7 takes
+# Every fault five times, to docs/faults.md, and a long storm over the lanes; two minutes or so. FAULTS=-faults.seed=7 takes
 # another seed than the date.
 faults:
 	go test -count=1 -timeout 20m -run TestAFaultIsRecoveredFromAndLosesNothing ./internal/faults -faults.write=../../docs/faults.md $(FAULTS)

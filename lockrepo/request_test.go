@@ -81,3 +81,17 @@ func TestABeatIsTrustedFromItsRequestNotFromItsReply(t *testing.T) {
 		}
 	})
 }
+
+func TestABeatNeverRevivesALease(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := newRepo(t, pool, "a")
+	l := mustAcquire(t, r, "x")
+	expire(t, pool, "x")
+	n := &line{cfg: pool.Config(), m: r.m}
+	defer n.close()
+	out, _, err := n.batch(t.Context(), []Lease{l})
+	if err != nil || !out[0].expires.IsZero() || out[0].lost == nil {
+		t.Errorf("a lease that has ended: %+v, %v, want lost", out, err)
+	}
+}

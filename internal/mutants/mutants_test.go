@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -131,6 +132,21 @@ func TestAPatchWithoutItsHeaderIsRefused(t *testing.T) {
 	for _, text := range []string{"", "--- a/x\n+++ b/x\n", "test: jobs TestX\nwhy\n+++ b/x\n", "test: ./jobs TestX\nwhy\n"} {
 		if _, err := parse("x", text); err == nil {
 			t.Errorf("%q is taken for a patch", text)
+		}
+	}
+}
+
+func TestAMisspeltStatementCatchesNothing(t *testing.T) {
+	t.Parallel()
+	red := errors.New("exit status 1")
+	for text, want := range map[string]bool{
+		"--- FAIL: TestX (0.01s)\n x_test.go:3: 2 rows\n":                               true,
+		"panic: test timed out after 2m0s\n":                                            true,
+		"--- FAIL: TestX (0.01s)\n x_test.go:3: ERROR: syntax error (SQLSTATE 42601)\n": false,
+		"--- FAIL: TestY (0.01s)\n":                                                     false,
+	} {
+		if verdict, caught := judge(text, red, "TestX"); caught != want {
+			t.Errorf("%q is %s", text, verdict)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -117,6 +118,9 @@ func tryOne(ctx context.Context, dir string, m mutant) (verdict string, caught b
 	return verdict, caught, ctx.Err()
 }
 
+// badSQL is a statement that no server takes: a mutant that is misspelt breaks no rule.
+var badSQL = regexp.MustCompile(`SQLSTATE 42[0-9A-Z]{3}`)
+
 // judge tells a test that failed from one that was not run.
 func judge(text string, err error, test string) (verdict string, caught bool) {
 	switch {
@@ -124,6 +128,8 @@ func judge(text string, err error, test string) (verdict string, caught bool) {
 		return "DOES NOT COMPILE\n" + tail(text), false
 	case err == nil:
 		return "NOT CAUGHT", false
+	case badSQL.MatchString(text): // else any test would do
+		return "BAD SQL\n" + tail(text), false
 	case strings.Contains(text, "--- FAIL: "+test+" ") || strings.Contains(text, "panic: test timed out"):
 		return "caught", true
 	}
