@@ -14,7 +14,8 @@ fmt:
 	.ci/lint fmt
 
 bench:
-	go test -run '^$$' -bench . ./...
+	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./internal/bench
+	go test -run '^$$' -bench . ./jobs/schedule ./lockrepo
 
 # The protocol as a model, searched exhaustively; needs spin and gcc.
 model:

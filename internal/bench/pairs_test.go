@@ -52,7 +52,9 @@ func durable(b *testing.B, conns int32) *pgxpool.Pool {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s, err := pgdev.Start(context.Background(), pgdev.Options{Dir: dir, Durable: true})
+	s, err := pgdev.Start(context.Background(), pgdev.Options{
+		Dir: dir, Durable: true, Settings: map[string]string{"shared_preload_libraries": "pg_stat_statements"},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
