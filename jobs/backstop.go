@@ -26,9 +26,24 @@ update pawl.river_job j set state = 'discarded', finalized_at = clock_timestamp(
          order by id for update skip locked) old
  where j.id = old.id and not exists (select from pawl.runs r where r.delivery = j.id and r.ended_at is null)`
 
+// Deliveries that this process has fetched without ever hearing of it, since the reply was lost, or that it has worked in a
+// moment that a failover has forgotten: nobody else could know so soon. One that comes late after all is harmless.
+const backstopOwnSQL = `
+update pawl.river_job j set state = 'discarded', finalized_at = clock_timestamp()
+  from (select id from pawl.river_job
+         where queue = 'pawl' and state = 'running' and attempted_by[array_length(attempted_by, 1)] = $1 and id <> all ($2::bigint[])
+           and attempted_at < clock_timestamp() - interval '1 s'
+         order by id for update skip locked) lost
+ where j.id = lost.id and not exists (select from pawl.runs r where r.delivery = j.id and r.ended_at is null)`
+
 // backstop mends lanes that break the rule, whatever broke them: a row of River's table deleted by hand, a process
 // that died between fetch and start.
 func (r *Runner) backstop(ctx context.Context) error {
+	mine := []int64{}
+	r.arrived.Range(func(id, _ any) bool { mine = append(mine, id.(int64)); return true })
+	if _, err := r.pool.Exec(ctx, backstopOwnSQL, r.cfg.Holder, mine); err != nil {
+		return err
+	}
 	rows, err := r.pool.Query(ctx, backstopListSQL)
 	if err != nil {
 		return err

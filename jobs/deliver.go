@@ -32,6 +32,8 @@ func (r *Runner) deliver(ctx context.Context, polling bool) error {
 	workers := river.NewWorkers()
 	// It always returns nil: River's row has done its duty when the delivery has arrived.
 	arrive := river.WorkFunc(func(_ context.Context, job *river.Job[delivery]) error {
+		r.arrived.Store(job.ID, nil)
+		defer r.arrived.Delete(job.ID)
 		r.lock(ctx, job.Args.Lock, job.ID)
 		return nil
 	})

@@ -52,3 +52,35 @@ func TestTheEndOfARunThatTheDatabaseDoesNotKnowIsRefusedAtOnce(t *testing.T) {
 		t.Errorf("sendAgain = %t, %v, want false and an answer", ok, err)
 	}
 }
+
+// fetchedSQL is a delivery that a client has fetched.
+const fetchedSQL = `
+update pawl.river_job set state = 'running', attempted_at = clock_timestamp() - interval '2 s', attempted_by = array[$1]
+ where id = (select max(id) from pawl.river_job) returning id`
+
+func TestADeliveryThatWasFetchedButNeverArrivedIsDeliveredAgainBeforeTheGraceIsOver(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1")
+	for _, c := range []struct {
+		what, by string
+		works    bool
+		live     int64
+	}{
+		{"another process's", "another", false, 0},
+		{"one that is being worked", r.cfg.Holder, true, 0},
+		{"our own of which nothing was heard", r.cfg.Holder, false, 1},
+	} {
+		id := exec(t, pool, fetchedSQL, c.by)
+		if c.works {
+			r.arrived.Store(id, nil)
+		}
+		if err := r.backstop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := exec(t, pool, ruleSQL); n != c.live {
+			t.Errorf("%s: %d new deliveries, want %d", c.what, n, c.live)
+		}
+		r.arrived.Delete(id)
+	}
+}

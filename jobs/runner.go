@@ -70,6 +70,7 @@ type Runner struct {
 	gone     chan struct{} // closed when stuck functions aren't waited for any more
 	sweepNow chan struct{}
 	live     runs
+	arrived  sync.Map // ids of the deliveries that this process works
 	stuck    atomic.Int64
 	names    []string // of the jobs, sorted
 	ttls     []int64  // their TTLs in ms
