@@ -31,8 +31,10 @@ How to read it:
   more lease (*holder stopped*, at its worst).
 - What stops the server costs as long as it lasts.
 - This workload gives up at the first error. Its run has then failed, and a failed run is tried again after a second at
-  the earliest: that is most of *restarted* and *failed over*. While the server is read-only the end of such a run can't
-  be written either, and is tried again up to a second later.
+  the earliest: that is most of *restarted* and *failed over*, and *reply lost* at its worst. While the server is
+  read-only the end of such a run can't be written either, and is tried again up to a second later.
+- Rarely it takes longer than shown: when what was lost is the word that a delivery was fetched. Its own process finds
+  it, and looks every five seconds.
 - A clock that is set costs one renewal, and no run.
 
 All of them together, from a seed that is the date, are a test: TestFaultsThatComeTogetherLoseNothing; and each day
