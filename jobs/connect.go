@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +13,8 @@ import (
 )
 
 const (
-	ownConns    = 10 // pawl's own connections, apart from Config.Pool and the heartbeats' two
-	directConns = 6  // River's and the listener's, where Config.Direct is given
+	ownConns    = 8 // pawl's own connections, apart from Config.Pool and the heartbeats' two
+	directConns = 5 // River's and the listener's
 )
 
 // open opens what the runner needs of the database. Polling: nothing that can be listened on.
@@ -39,10 +40,10 @@ func (r *Runner) open(ctx context.Context) (polling bool, err error) {
 	if err := r.refusePreparing(); err != nil {
 		return false, err
 	}
-	if r.direct, polling = r.pool, r.pooled; r.cfg.Direct != nil {
-		if r.direct, err = r.openDirect(ctx); err != nil {
-			return false, err
-		}
+	if r.direct, err = r.openDirect(ctx); err != nil {
+		return false, err
+	}
+	if polling = r.pooled; r.cfg.Direct != nil {
 		if polling, err = pooled(ctx, r.direct.Config()); err != nil {
 			return false, err
 		}
@@ -73,12 +74,12 @@ func (r *Runner) refusePreparing() error {
 // sameSQL tells one database of one server from every other.
 const sameSQL = `select current_database() || ' ' || extract(epoch from pg_postmaster_start_time())`
 
-// openDirect opens the way past the pooler, which must lead to the same database: or deliveries of another one would
-// be worked.
+// openDirect opens River's and the listener's connections, without the settings that only pawl's own statements bear. A way
+// past a pooler must lead to the same database: or deliveries of another one would be worked.
 func (r *Runner) openDirect(ctx context.Context) (*pgxpool.Pool, error) {
-	direct, err := lockrepo.OwnPool(ctx, r.cfg.Direct.Config(), "pawl "+r.cfg.App+" direct", directConns, nil)
-	if err != nil {
-		return r.pool, err
+	direct, err := lockrepo.OwnPool(ctx, cmp.Or(r.cfg.Direct, r.cfg.Pool).Config(), "pawl "+r.cfg.App+" river", directConns, nil)
+	if err != nil || r.cfg.Direct == nil {
+		return direct, err
 	}
 	var here, there string
 	err = r.pool.QueryRow(ctx, sameSQL).Scan(&here)
@@ -90,7 +91,7 @@ func (r *Runner) openDirect(ctx context.Context) (*pgxpool.Pool, error) {
 	}
 	if err != nil {
 		direct.Close()
-		return r.pool, err
+		return nil, err
 	}
 	return direct, nil
 }
@@ -115,7 +116,7 @@ func (r *Runner) shut() {
 }
 
 func (r *Runner) closePools() {
-	if r.direct != nil && r.direct != r.pool {
+	if r.direct != nil {
 		r.direct.Close()
 	}
 	if r.pool != nil {

@@ -51,7 +51,7 @@ type Runner struct {
 
 	pool   *pgxpool.Pool // pawl's own, beside cfg.Pool
 	pooled bool          // cfg.Pool, and so pool, is behind a transaction pooler
-	direct *pgxpool.Pool // River's and the listener's: pool, or past the pooler
+	direct *pgxpool.Pool // River's and the listener's, past the pooler if there is a way
 	repo   *lockrepo.Repo
 	client *river.Client[pgx.Tx]
 	plans  planCache

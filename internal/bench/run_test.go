@@ -37,10 +37,35 @@ func BenchmarkRuns(b *testing.B) {
 		fn    jobs.Func
 	}{{"one period a lock", 1, noop}, {"ten periods a lock", 10, noop}, {"one period a lock, a transaction of its own", 1, own}} {
 		b.Run(c.name, func(b *testing.B) {
-			pairs(b, func() time.Duration { return rawRiver(b, pool, benchRuns) },
-				func() time.Duration { return fullRuns(b, pool, benchRuns/c.depth, c.depth, c.fn) })
+			var floor, ours cost
+			pairs(b, floor.of(b, pool, func() time.Duration { return rawRiver(b, pool, benchRuns) }),
+				ours.of(b, pool, func() time.Duration { return fullRuns(b, pool, benchRuns/c.depth, c.depth, c.fn) }))
+			floor.report(b, "floor")
+			ours.report(b, "ours")
 		})
 	}
+}
+
+// cost is what a side uses of the machine, set-up and all.
+type cost struct {
+	client, server time.Duration
+	runs           int
+}
+
+func (c *cost) of(b *testing.B, pool *pgxpool.Pool, do func() time.Duration) func() time.Duration {
+	b.Helper()
+	return func() time.Duration {
+		client, server := ownCPU(), serverCPU(postmaster(b, pool))
+		took := do()
+		c.client, c.server, c.runs = c.client+ownCPU()-client, c.server+serverCPU(postmaster(b, pool))-server, c.runs+benchRuns
+		return took
+	}
+}
+
+func (c *cost) report(b *testing.B, who string) {
+	b.Helper()
+	b.ReportMetric(float64(c.client.Microseconds())/float64(c.runs), who+"-client-µs/run")
+	b.ReportMetric(float64(c.server.Microseconds())/float64(c.runs), who+"-server-µs/run")
 }
 
 // clean forgets the round before. The locks stay, as on every day but the first.

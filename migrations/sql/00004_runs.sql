@@ -142,7 +142,7 @@ declare
   l pawl.locks; r pawl.runs; after text; at timestamptz; waiting text[] := '{}';
 begin
   perform pawl.patient(p_wait_ms);
-  perform from pawl.locks o where o.name = any (p_locks) order by o.name for no key update;
+  perform from pawl.locks o where o.name = any (p_locks) and o.grant_id = any (p_runs) order by o.name for no key update;
   perform pawl.lane(p_locks);
   for i in 1 .. cardinality(p_runs) loop
     run := p_runs[i]; ended := false; at := clock_timestamp();
