@@ -37,18 +37,6 @@ create type pawl.started as (
     more         boolean                            -- another period of the lock was open
 );
 
--- The lock's oldest open period, if it may run now and its job is among ours. One that waits for its retry holds the line.
--- +goose StatementBegin
-create function pawl.head(p_lock text, p_jobs text[]) returns pawl.periods language plpgsql volatile as $$
-declare p pawl.periods;
-begin
-  select * into p from pawl.periods x where x.lock = p_lock and x.ended_at is null and x.state = 'open'
-   order by x.scheduled_at, x.job, x.key, x.revision limit 1;
-  if p.job = any (p_jobs) and (p.not_before is null or p.not_before <= clock_timestamp()) then return p; end if;
-  return null;
-end $$;
--- +goose StatementEnd
-
 -- Makes the period p run under a lock that has just been granted.
 -- +goose StatementBegin
 create function pawl.begin_run(p pawl.periods, p_run uuid, p_token bigint, p_holder text, p_delivery bigint, p_acquired timestamptz, p_ttl interval)
@@ -84,8 +72,10 @@ begin
   select * into k from pawl.clock c where c.incarnation = pawl.incarnation();
   for i in 1 .. cardinality(p_locks) loop
     s := null; s.lock := p_locks[i]; s.outcome := 'nothing'; tok := null;
-    p := pawl.head(p_locks[i], p_jobs);
-    if p.job is not null and not exists (select from pawl.runs r where r.lock = p_locks[i] and r.ended_at is null) then
+    select * into p from pawl.periods x where x.lock = p_locks[i] and x.ended_at is null and x.state = 'open'
+     order by x.scheduled_at, x.job, x.key, x.revision limit 1;        -- one that waits for its retry holds the line
+    if p.job = any (p_jobs) and (p.not_before is null or p.not_before <= clock_timestamp())
+       and not exists (select from pawl.runs r where r.lock = p_locks[i] and r.ended_at is null) then
       lasts := p_ttls[array_position(p_jobs, p.job)] * interval '1 ms';
       s.outcome := case when k.one then 'busy' else 'adopt' end;
       select * into l from pawl.locks o where o.name = p_locks[i];                          -- peek
@@ -143,7 +133,7 @@ declare
 begin
   perform pawl.patient(p_wait_ms);
   perform from pawl.locks o where o.name = any (p_locks) and o.grant_id = any (p_runs) order by o.name for no key update;
-  perform pawl.lane(p_locks);
+  insert into pawl.lanes as n (lock) select distinct unnest(p_locks) order by 1 on conflict (lock) do update set seq = n.seq + 1;
   for i in 1 .. cardinality(p_runs) loop
     run := p_runs[i]; ended := false; at := clock_timestamp();
     select * into l from pawl.locks o where o.name = p_locks[i] and o.token = p_tokens[i] and o.grant_id = p_runs[i];
@@ -189,12 +179,13 @@ declare
   k pawl.clock; l pawl.locks; r pawl.runs; p pawl.periods; lasts interval; tok bigint; at timestamptz;
 begin
   perform pawl.patient(p_wait_ms);
-  perform pawl.lane(p_locks);
+  insert into pawl.lanes as n (lock) select distinct unnest(p_locks) order by 1 on conflict (lock) do update set seq = n.seq + 1;
   select * into k from pawl.clock c where c.incarnation = pawl.incarnation();
   if not found then return; end if;
   for i in 1 .. cardinality(p_runs) loop
-    p := pawl.head(p_locks[i], p_jobs);
-    continue when p.job is null;
+    select * into p from pawl.periods x where x.lock = p_locks[i] and x.ended_at is null and x.state = 'open'
+     order by x.scheduled_at, x.job, x.key, x.revision limit 1;        -- one that waits for its retry holds the line
+    continue when not found or p.job <> all (p_jobs) or p.not_before > clock_timestamp();
     select * into l from pawl.locks o where o.name = p_locks[i] and o.token = p_tokens[i] and o.grant_id = p_runs[i] for update skip locked;
     at := clock_timestamp();
     continue when not found or l.expires_at <= at;
@@ -220,5 +211,5 @@ end $$;
 drop function pawl.handover(uuid[], text[], bigint[], uuid[], text, text[], bigint[], bigint[], bigint[], int),
               pawl.finish(uuid[], text[], bigint[], text[], bigint[], text[], bigint[], bigint[], boolean, int),
               pawl.start(text[], uuid[], bigint[], text, text[], bigint[], bigint, bigint[], int),
-              pawl.begin_run(pawl.periods, uuid, bigint, text, bigint, timestamptz, interval), pawl.head(text, text[]), pawl.patient(int);
+              pawl.begin_run(pawl.periods, uuid, bigint, text, bigint, timestamptz, interval), pawl.patient(int);
 drop type pawl.started;
