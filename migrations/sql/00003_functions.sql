@@ -138,20 +138,22 @@ end $$;
 -- +goose StatementBegin
 create function pawl.guard(p_lock text, p_token bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-declare until timestamptz; lasts interval;
+declare until timestamptz; lasts interval; lease text; done text;
 begin
   select expires_at, ttl into until, lasts from pawl.locks
    where name = p_lock and token = p_token and grant_id is not null for key share;
   if until is null or until <= clock_timestamp() then      -- after the wait, on the locked row
     perform pawl.not_held(p_lock, p_token, 'Stop writing. To go on, acquire the lock.');
   end if;
-  perform -- the whole TTL, never the time left: that would end a holder that renews all along; 0 would mean never
-    set_config('idle_in_transaction_session_timeout',
-      least(greatest(extract(epoch from coalesce(lasts, '30 s')) * 1000, 1), 2147483647)::int::text, true),
-    case when version() ~ '-linux' then set_config('client_connection_check_interval', '1000', true) end,   -- others may refuse it
-    set_config('application_name', 'pawl ' || p_token, true),
-    set_config('pawl.lease', (coalesce(nullif(current_setting('pawl.lease', true), ''), '{}')::jsonb
-      || jsonb_build_object(p_lock, p_token))::text, true);
+  -- The whole TTL, never the time left: that would end a holder that renews all along; 0 would mean never. Assignments, since
+  -- PERFORM is a statement each time, and these are most of what a guard costs.
+  done := set_config('idle_in_transaction_session_timeout',
+    least(greatest(extract(epoch from coalesce(lasts, '30 s')) * 1000, 1), 2147483647)::int::text, true);
+  if version() ~ '-linux' then done := set_config('client_connection_check_interval', '1000', true); end if;   -- others may refuse it
+  done := set_config('application_name', 'pawl ' || p_token, true);
+  lease := nullif(current_setting('pawl.lease', true), '');
+  done := set_config('pawl.lease', case when lease is null then jsonb_build_object(p_lock, p_token)::text
+    else (lease::jsonb || jsonb_build_object(p_lock, p_token))::text end, true);
 end $$;
 -- +goose StatementEnd
 
@@ -357,7 +359,7 @@ end $$;
 -- +goose StatementBegin
 create function pawl.release(p_name text, p_token bigint, p_grant uuid, out how text, out held double precision)
 language plpgsql volatile as $$
-declare l record; at timestamptz;
+declare l record; at timestamptz; done text;
 begin
   if current_setting('transaction_isolation') <> 'read committed' or current_setting('transaction_read_only')::boolean then
     how := 'begin'; return;
@@ -371,7 +373,7 @@ begin
   update pawl.locks o set grant_id = null, holder = null, key = null, expires_at = null, renewed_at = at where o.name = p_name;
   insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, ended_at, how, beats, longest_gap)
   values (l.name, l.token, l.grant_id, l.holder, l.key, l.acquired_at, least(l.expires_at, at), how, l.beats, l.longest_gap);
-  perform set_config('synchronous_commit', 'off', true);
+  done := set_config('synchronous_commit', 'off', true);
   if l.wanted then perform pg_notify('pawl_released', p_name); end if;   -- each notification takes a lock on all commits
 end $$;
 -- +goose StatementEnd

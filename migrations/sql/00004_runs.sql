@@ -6,14 +6,16 @@
 
 -- At most so long does a transaction wait for one row, and it must be READ COMMITTED: one snapshot would judge by what was.
 -- +goose StatementBegin
-create function pawl.patient(p_wait_ms int) returns void language plpgsql volatile as $$
+create function pawl.patient(p_wait_ms int) returns boolean language plpgsql volatile as $$
+declare done text;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'pawl: runs are started and ended at READ COMMITTED, this transaction is % [PW006]', current_setting('transaction_isolation')
       using errcode = 'PW006';
   end if;
   if current_setting('synchronous_commit') = 'off' then perform pawl.flushed(); end if;
-  perform set_config('lock_timeout', p_wait_ms || 'ms', true);
+  done := set_config('lock_timeout', p_wait_ms || 'ms', true);
+  return true;
 end $$;
 -- +goose StatementEnd
 
@@ -64,9 +66,9 @@ create function pawl.start(p_locks text[], p_grants uuid[], p_deliveries bigint[
                            p_busy bigint, p_arrived bigint[], p_wait_ms int) returns setof pawl.started
 language plpgsql volatile as $$
 declare
-  k pawl.clock; p pawl.periods; l pawl.locks; s pawl.started; lasts interval; tok bigint; at timestamptz; idle text[] := '{}';
+  k pawl.clock; p pawl.periods; l pawl.locks; s pawl.started; lasts interval; tok bigint; at timestamptz; patient boolean; idle text[] := '{}';
 begin
-  perform pawl.patient(p_wait_ms);
+  patient := pawl.patient(p_wait_ms);
   insert into pawl.lanes as n (lock) select distinct unnest(p_locks) order by 1
   on conflict (lock) do update set seq = n.seq + 1, delivery = case when n.delivery = any (p_arrived) then null else n.delivery end, not_before = null;
   select * into k from pawl.clock c where c.incarnation = pawl.incarnation();
@@ -129,23 +131,23 @@ create function pawl.finish(p_runs uuid[], p_locks text[], p_tokens bigint[], p_
                             p_done bigint[], p_total bigint[], p_strict boolean, p_wait_ms int) returns table (run uuid, ended boolean)
 language plpgsql volatile as $$
 declare
-  l pawl.locks; r pawl.runs; after text; at timestamptz; waiting text[] := '{}';
+  l pawl.locks; at timestamptz; patient boolean; waiting text[] := '{}';
 begin
-  perform pawl.patient(p_wait_ms);
+  patient := pawl.patient(p_wait_ms);
   perform from pawl.locks o where o.name = any (p_locks) and o.grant_id = any (p_runs) order by o.name for no key update;
   insert into pawl.lanes as n (lock) select distinct unnest(p_locks) order by 1 on conflict (lock) do update set seq = n.seq + 1;
   for i in 1 .. cardinality(p_runs) loop
     run := p_runs[i]; ended := false; at := clock_timestamp();
     select * into l from pawl.locks o where o.name = p_locks[i] and o.token = p_tokens[i] and o.grant_id = p_runs[i];
     if l.expires_at > at then
-      select * into r from pawl.runs x where x.id = p_runs[i] and x.ended_at is null;
       update pawl.periods p
          set state = pawl.after(p_outcomes[i], p.attempts, p.max_attempts),
              reason = case when p_outcomes[i] <> 'complete' then p_outcomes[i] end,
              ended_at = case when pawl.after(p_outcomes[i], p.attempts, p.max_attempts) <> 'open' then coalesce(p.ended_at, at) end,
              attempts = p.attempts - (p_outcomes[i] = 'drained')::int,
              not_before = case when p_retries[i] > 0 then at + p_retries[i] * interval '1 ms' end
-       where p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = p_runs[i]
+        from pawl.runs r
+       where r.id = p_runs[i] and r.ended_at is null and p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = p_runs[i]
          and (p.state = 'running' or p.state = 'complete' and p_outcomes[i] = 'complete');
       ended := found;
     end if;
@@ -176,9 +178,9 @@ create function pawl.handover(p_runs uuid[], p_locks text[], p_tokens bigint[], 
                               p_done bigint[], p_total bigint[], p_wait_ms int) returns setof pawl.started
 language plpgsql volatile as $$
 declare
-  k pawl.clock; l pawl.locks; r pawl.runs; p pawl.periods; lasts interval; tok bigint; at timestamptz;
+  k pawl.clock; l pawl.locks; p pawl.periods; lasts interval; tok bigint; at timestamptz; courier bigint; patient boolean;
 begin
-  perform pawl.patient(p_wait_ms);
+  patient := pawl.patient(p_wait_ms);
   insert into pawl.lanes as n (lock) select distinct unnest(p_locks) order by 1 on conflict (lock) do update set seq = n.seq + 1;
   select * into k from pawl.clock c where c.incarnation = pawl.incarnation();
   if not found then return; end if;
@@ -189,9 +191,9 @@ begin
     select * into l from pawl.locks o where o.name = p_locks[i] and o.token = p_tokens[i] and o.grant_id = p_runs[i] for update skip locked;
     at := clock_timestamp();
     continue when not found or l.expires_at <= at;
-    select * into r from pawl.runs x where x.id = p_runs[i] and x.ended_at is null;
-    update pawl.periods x set state = 'complete', reason = null, ended_at = at
-     where x.job = r.job and x.key = r.key and x.revision = r.revision and x.run = p_runs[i] and x.state = 'running';
+    update pawl.periods x set state = 'complete', reason = null, ended_at = at from pawl.runs r
+     where r.id = p_runs[i] and r.ended_at is null and x.job = r.job and x.key = r.key and x.revision = r.revision
+       and x.run = p_runs[i] and x.state = 'running' returning r.delivery into courier;
     continue when not found;
     update pawl.runs x set state = 'complete', ended_at = at, done = coalesce(nullif(p_done[i], -1), x.done), total = coalesce(nullif(p_total[i], -1), x.total)
      where x.id = p_runs[i];
@@ -202,7 +204,7 @@ begin
      where o.name = l.name returning o.token into tok;
     insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, ended_at, how, successor, beats, longest_gap)
     values (l.name, l.token, l.grant_id, l.holder, l.key, l.acquired_at, at, 'released', tok, l.beats, l.longest_gap);
-    return next pawl.begin_run(p, p_fresh[i], tok, p_holder, r.delivery, at, lasts);
+    return next pawl.begin_run(p, p_fresh[i], tok, p_holder, courier, at, lasts);
   end loop;
 end $$;
 -- +goose StatementEnd
