@@ -19,9 +19,7 @@ func TestADirectWayPastThePoolerListens(t *testing.T) {
 	pool := pgtest.Open(t, pgtest.Pooler(t, direct))
 	_, l, _ := start(t, jobs.Config{Pool: pool, Direct: look}, jobs.Job{Name: "settle", Schedule: "@daily", Start: daysAgo(3), Func: nothing})
 	until(t, look, 3, completeSQL, "settle")
-	if !l.has("runner started", "polling=false") {
-		t.Error("the runner polls though it was shown a way past the pooler")
-	}
+	pgtest.Eventually(t, 10*time.Second, "the log says that it doesn't poll", func() bool { return l.has("runner started", "polling=false") })
 	if n := count(t, look, `select count(*) from pg_stat_activity where datname = current_database() and query ~* '^listen'`); n == 0 {
 		t.Error("nobody listens")
 	}
@@ -64,9 +62,7 @@ func TestRunsWorkBehindATransactionPooler(t *testing.T) {
 	if n := count(t, look, `select count(distinct key) from result`); n != 6 {
 		t.Errorf("%d results, want 6", n)
 	}
-	if !l.has("runner started", "polling=true") {
-		t.Error("the log doesn't say that the runner polls")
-	}
+	pgtest.Eventually(t, 10*time.Second, "the log says that it polls", func() bool { return l.has("runner started", "polling=true") })
 }
 
 func TestAPoolThatPreparesBehindAPoolerIsRefused(t *testing.T) {

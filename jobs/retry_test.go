@@ -51,9 +51,9 @@ func TestAnErrorThatIsNoTextForPostgresIsRecordedAllTheSame(t *testing.T) {
 	}}
 	_, l, _ := start(t, jobs.Config{Pool: pool}, job)
 	until(t, pool, 1, `select count(*) from pawl.runs where state = 'failed' and error like 'bad _ bytes _é%'`)
-	if !l.has("level=ERROR", "period is dead", "job=settle") {
-		t.Error("the log has no error that says that the period is dead")
-	}
+	pgtest.Eventually(t, 10*time.Second, "the log has an error that says that the period is dead", func() bool {
+		return l.has("level=ERROR", "period is dead", "job=settle")
+	})
 }
 
 func TestARetryWaitsForItsTimeAtTheHeadOfTheLine(t *testing.T) {
