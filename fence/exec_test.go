@@ -46,6 +46,20 @@ func TestOneStatementUnderAStaleTokenIsRefusedAndRecorded(t *testing.T) {
 	}
 }
 
+func TestOneStatementWhoseCommitHasNoAnswerIsUnknown(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	rows := ledger(t, pool)
+	exec(t, pool, `create function die() returns trigger language plpgsql as $$ begin perform pg_terminate_backend(pg_backend_pid()); return null; end $$`)
+	exec(t, pool, `create constraint trigger die after insert on ledger deferrable initially deferred for each row execute function die()`)
+	tok := acquire(t, pool, "l", "a", time.Minute)
+	_, err := fence.Exec(t.Context(), pool, tok, `insert into ledger values (1, 1)`)
+	wantErr(t, err, fence.ErrUnknown)
+	if n := rows(); n != 0 {
+		t.Errorf("%d rows", n)
+	}
+}
+
 func TestAFailingStatementLeavesASingleConnectionUsable(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t)

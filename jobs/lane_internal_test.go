@@ -207,36 +207,6 @@ func TestOfTwoDeliveriesOfALockTheSecondFindsNothing(t *testing.T) {
 	}
 }
 
-func TestALockHeldOutsideIsLeftAloneAndItsReleaseWakesTheLane(t *testing.T) {
-	t.Parallel()
-	r, pool := opened(t)
-	lease, err := r.repo.Acquire(t.Context(), "L", time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	owes(t, pool, "1")
-	s, err := r.start(t.Context(), []startRequest{{"L", uuid.New(), exec(t, pool, `select max(id) from pawl.river_job`)}})
-	if err != nil || s[0].outcome != outcomeBusy {
-		t.Fatalf("start = %+v, %v, want busy", s, err)
-	}
-	later := `select count(*) from pawl.lanes n join pawl.river_job j on j.id = n.delivery where n.lock = 'L' and j.scheduled_at > clock_timestamp()`
-	if n := exec(t, pool, later); n != 1 {
-		t.Errorf("%d deliveries for later, want 1", n)
-	}
-	if err := r.repo.Release(t.Context(), lease); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.wake(t.Context(), "L"); err != nil {
-		t.Fatal(err)
-	}
-	if n := exec(t, pool, later); n != 0 {
-		t.Error("the delivery still waits though the lock was released")
-	}
-	if run := r.mustStart(t, pool); run.token.Seq <= lease.Token.Seq {
-		t.Errorf("token %s after %s", run.token, lease.Token)
-	}
-}
-
 func TestTheSweepFindsRunsOfForcedTakenDeletedAndExpiredLocks(t *testing.T) {
 	t.Parallel()
 	expire := `update pawl.locks set expires_at = clock_timestamp() - interval '1 s' where name = 'L' returning 1`

@@ -13,7 +13,7 @@ import (
 // how: not held.
 const releaseSQL = `select coalesce(how, ''), coalesce(held, 0) from pawl.release($1::text, $2::bigint, $3::text::uuid)`
 
-// Release ends l now and wakes who waits for the lock. It answers a
+// Release ends l now and wakes the runner whose lane waits for the lock. It answers a
 // [*LostError], which is [ErrNotHeld], if the lease had ended already.
 func (r *Repo) Release(ctx context.Context, l Lease) error {
 	how, held, err := r.release(ctx, l.Token.Lock, &l.Token.Seq, l.Grant.String())
