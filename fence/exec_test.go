@@ -2,6 +2,7 @@ package fence_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -77,5 +78,59 @@ func TestAFailingStatementLeavesASingleConnectionUsable(t *testing.T) {
 	}
 	if _, err := fence.Exec(t.Context(), conn, tok, `select 1`); err != nil {
 		t.Errorf("the connection is not usable after an error: %v", err)
+	}
+}
+
+func TestOneStatementIsReadCommittedWhateverTheDefault(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	rows := ledger(t, pool)
+	tok := acquire(t, pool, "l", "a", time.Minute)
+	cfg := pool.Config().ConnConfig.Copy()
+	cfg.RuntimeParams["default_transaction_isolation"] = "repeatable read"
+	conn, err := pgx.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	const sql = `insert into public.ledger select 1, $1 where current_setting('transaction_isolation') = 'read committed'`
+	if _, err := fence.Exec(t.Context(), conn, tok, sql, tok.Seq); err != nil || rows() != 1 {
+		t.Errorf("Exec = %v, %d rows were written, want 1", err, rows())
+	}
+	takeOver(t, pool, tok)
+	if _, err := fence.Exec(t.Context(), conn, tok, sql, tok.Seq); !errors.Is(err, fence.ErrStale) {
+		t.Errorf("Exec with a stale token = %v", err)
+	}
+	if rows() != 1 || conn.PgConn().TxStatus() != 'I' {
+		t.Errorf("%d rows, transaction status %c", rows(), conn.PgConn().TxStatus())
+	}
+}
+
+func TestOneStatementsSettingsAreItsOwn(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	tok := acquire(t, pool, "l", "a", time.Minute)
+	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(t.Context()) })
+	exec(t, pool, `create table said (app text, lease text, checks text)`)
+	const settings = `select current_setting('application_name'), current_setting('pawl.lease', true), current_setting('client_connection_check_interval')`
+	var app, lease, checks string
+	if _, err := fence.Exec(t.Context(), conn, tok, `insert into said `+settings); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.QueryRow(t.Context(), `select app, lease, checks from said`).Scan(&app, &lease, &checks); err != nil {
+		t.Fatal(err)
+	}
+	if app != fmt.Sprint("pawl ", tok.Seq) || lease != fmt.Sprintf(`{"l" : %d}`, tok.Seq) || checks == "0" {
+		t.Errorf("inside: %q, %q, %q", app, lease, checks)
+	}
+	if err := conn.QueryRow(t.Context(), settings).Scan(&app, &lease, &checks); err != nil {
+		t.Fatal(err)
+	}
+	if app == fmt.Sprint("pawl ", tok.Seq) || lease != "" || checks != "0" {
+		t.Errorf("afterwards: %q, %q, %q", app, lease, checks)
 	}
 }

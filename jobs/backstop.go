@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"pawl/internal/gather"
+
 	"github.com/jackc/pgx/v5"
 )
 
@@ -57,7 +59,7 @@ func (r *Runner) backstop(ctx context.Context) error {
 		r.log.WarnContext(ctx, "backstop: work without a delivery; delivered again", "lock", lock)
 		if err := r.advance(ctx, lock); err != nil {
 			errs = append(errs, fmt.Errorf("jobs: advance lane %q: %w", lock, err))
-			if !refused(err) {
+			if !gather.Refused(err) {
 				break
 			}
 		}

@@ -2,53 +2,40 @@ package jobs
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgconn"
 
+	"pawl/internal/gather"
 	"pawl/internal/pgtest"
 )
+
+type answer[R any] struct {
+	result R
+	err    error
+}
 
 // together sends requests so that they share one batch, and returns their answers.
 func together[Q, R any](t *testing.T, exec func(context.Context, []Q) ([]R, error), qs ...Q) []chan answer[R] {
 	t.Helper()
 	busy, open := make(chan struct{}, 2*len(qs)), make(chan struct{})
-	b := newBatcher(1, mostBatch, func(ctx context.Context, qs []Q) ([]R, error) { busy <- struct{}{}; <-open; return exec(ctx, qs) })
+	b := gather.New(1, mostBatch, func(ctx context.Context, qs []Q) ([]R, error) { busy <- struct{}{}; <-open; return exec(ctx, qs) })
 	out := make([]chan answer[R], len(qs))
 	ask := func(i int) {
 		out[i] = make(chan answer[R], 1)
-		go func() { r, err := b.do(qs[i]); out[i] <- answer[R]{r, err} }()
+		go func() { r, err := b.Do(context.Background(), qs[i]); out[i] <- answer[R]{r, err} }()
 	}
 	for i := range qs { // the first occupies the executor, the others gather behind it
 		ask(i)
 		if i == 0 {
 			<-busy
 		}
-		pgtest.Eventually(t, 5*time.Second, "the request waits", func() bool { return len(b.calls) == i })
+		pgtest.Eventually(t, 5*time.Second, "the request waits", func() bool { return b.Waiting() == i })
 	}
 	close(open)
-	t.Cleanup(b.close)
+	t.Cleanup(b.Close)
 	return out
-}
-
-func TestARequestThatTheServerRefusesDoesNotPoisonItsBatch(t *testing.T) {
-	t.Parallel()
-	refuse := func(_ context.Context, qs []string) ([]string, error) {
-		if slices.Contains(qs, "poison") {
-			return nil, &pgconn.PgError{Code: "22021", SeverityUnlocalized: "ERROR"}
-		}
-		return qs, nil
-	}
-	got := together(t, refuse, "first", "a", "poison", "b")
-	for i, want := range []string{"first", "a", "", "b"} {
-		a := <-got[i]
-		if a.result != want || (a.err != nil) != (want == "") {
-			t.Errorf("answer %d = %q, %v, want %q", i, a.result, a.err, want)
-		}
-	}
 }
 
 // Whoever holds a lane for long may hold up that lock alone.
@@ -82,14 +69,5 @@ func TestAnEndThatWaitsForItsLaneDoesNotHoldUpOthers(t *testing.T) {
 		if a := <-c; a.err != nil || !a.result {
 			t.Errorf("end = %v, %v", a.result, a.err)
 		}
-	}
-}
-
-func TestARequestAfterTheEndIsAnError(t *testing.T) {
-	t.Parallel()
-	b := newBatcher(1, 1, func(_ context.Context, qs []int) ([]int, error) { return qs, nil })
-	b.close()
-	if _, err := b.do(1); err == nil {
-		t.Errorf("do = %v, want an error that says so", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"pawl/internal/gather"
 	"pawl/lockrepo"
 )
 
@@ -54,9 +55,9 @@ func (r *Runner) open(ctx context.Context) (polling bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r.starts = newBatcher(executors, mostBatch, r.start)
-	r.ends = newBatcher(executors, mostBatch, r.end)
-	r.handovers = newBatcher(executors, mostBatch, r.handover)
+	r.starts = gather.New(executors, mostBatch, r.start)
+	r.ends = gather.New(executors, mostBatch, r.end)
+	r.handovers = gather.New(executors, mostBatch, r.handover)
 	return polling, nil
 }
 
@@ -108,9 +109,9 @@ func pooled(ctx context.Context, cfg *pgxpool.Config) (bool, error) {
 }
 
 func (r *Runner) shut() {
-	r.starts.close()
-	r.ends.close()
-	r.handovers.close()
+	r.starts.Close()
+	r.ends.Close()
+	r.handovers.Close()
 	r.repo.Close()
 	r.closePools()
 }

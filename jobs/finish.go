@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"pawl/fence"
+	"pawl/internal/gather"
 	"pawl/lockrepo"
 )
 
@@ -19,8 +20,8 @@ func (r *Runner) next(ctx context.Context, run *Run) *Run {
 	defer run.ending.Unlock()
 	run.kept.Completing()
 	sent := lockrepo.Now()
-	next, err := r.handovers.do(run)
-	if refused(err) { // nothing was done
+	next, err := r.handovers.Do(context.WithoutCancel(ctx), run)
+	if gather.Refused(err) { // nothing was done
 		run.kept.Resume()
 		return nil
 	}
@@ -86,11 +87,11 @@ func (r *Runner) again(ctx context.Context, run *Run) *Run {
 // sendEnd sends an end until it is answered, or the lease is over: a server that is away for a moment must not cost the
 // work that was done.
 func (r *Runner) sendEnd(ctx context.Context, run *Run, q endRequest) (ok bool, err error) {
-	send := func() (bool, error) { return r.ends.do(q) }
+	send := func() (bool, error) { return r.ends.Do(context.WithoutCancel(ctx), q) }
 	err = r.insist(ctx, max(run.lease.TTL, callTimeout), func() error {
 		run.kept.Completing()
 		ok, err = send()
-		if send = func() (bool, error) { return r.sendAgain(ctx, q) }; refused(err) {
+		if send = func() (bool, error) { return r.sendAgain(ctx, q) }; gather.Refused(err) {
 			run.kept.Resume() // nothing was done: the lease lives on
 		}
 		return err
@@ -104,7 +105,7 @@ func (r *Runner) sendAgain(ctx context.Context, q endRequest) (bool, error) {
 	if err != nil || ended {
 		return state == q.outcome, err
 	}
-	ok, err := r.ends.do(q)
+	ok, err := r.ends.Do(context.WithoutCancel(ctx), q)
 	if err == nil && !ok { // the first one was still on its way
 		state, _, err = r.ask(ctx, q.run)
 		ok = state == q.outcome
@@ -117,7 +118,7 @@ const askEvery = 100 * time.Millisecond // and up to ten times that
 // insist asks until there is an answer: at least four times, and unless the process shuts down for as long as limit.
 func (r *Runner) insist(ctx context.Context, limit time.Duration, ask func() error) (err error) {
 	for try, since := 1, time.Now(); ; try++ {
-		if err = ask(); err == nil || errors.Is(err, errClosed) {
+		if err = ask(); err == nil || errors.Is(err, gather.ErrClosed) {
 			return err
 		}
 		if try >= 4 && (r.draining.Load() || time.Since(since) > limit) {

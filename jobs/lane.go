@@ -10,7 +10,7 @@ import (
 
 // Enter: all lanes that the transaction will ever need, at once, by name. The same as pawl.lane.
 const laneSQL = `
-insert into pawl.lanes as n (lock) select distinct unnest($1::text[]) order by 1
+insert into pawl.lanes as n (lock) select distinct unnest($1::text[]) collate "C" order by 1
 on conflict (lock) do update set seq = n.seq + 1`
 
 // Leave: last, as a statement of its own, with a snapshot taken after the lanes were granted.

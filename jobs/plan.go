@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"pawl/internal/gather"
 	"pawl/jobs/schedule"
 )
 
@@ -58,7 +59,7 @@ func (r *Runner) plan(ctx context.Context) error {
 		}
 		n, last, err := r.planDue(ctx, after, mostDue)
 		switch {
-		case refused(err):
+		case gather.Refused(err):
 			return r.planEach(ctx)
 		case err != nil:
 			return err
@@ -78,7 +79,7 @@ func (r *Runner) planEach(ctx context.Context) error {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("jobs: plan %q: %w", last, err))
 		}
-		if last == "" || err != nil && !refused(err) {
+		if last == "" || err != nil && !gather.Refused(err) {
 			return errors.Join(errs...)
 		}
 		after = last

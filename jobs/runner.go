@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/riverqueue/river"
 
+	"pawl/internal/gather"
 	"pawl/internal/wall"
 	"pawl/lockrepo"
 )
@@ -59,9 +60,9 @@ type Runner struct {
 
 	mostWait time.Duration // for a row or a lane
 
-	starts    *batcher[startRequest, started]
-	ends      *batcher[endRequest, bool]
-	handovers *batcher[*Run, *Run]
+	starts    *gather.Gatherer[startRequest, started]
+	ends      *gather.Gatherer[endRequest, bool]
+	handovers *gather.Gatherer[*Run, *Run]
 
 	cancel   context.CancelCauseFunc // ends the context of all runs
 	draining atomic.Bool

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"pawl/internal/gather"
+
 	"github.com/jackc/pgx/v5"
 )
 
@@ -98,7 +100,7 @@ func (r *Runner) sweep(ctx context.Context) (again time.Duration, err error) {
 		}
 		if err := r.sweepRun(ctx, d.run, d.lock); err != nil {
 			errs = append(errs, fmt.Errorf("jobs: sweep run %s of %q: %w", d.run, d.lock, err))
-			if !refused(err) {
+			if !gather.Refused(err) {
 				break
 			}
 		}

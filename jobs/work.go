@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"pawl/internal/gather"
 	"pawl/lockrepo"
 )
 
@@ -57,8 +58,8 @@ func (r *Runner) begin(ctx context.Context, name string, delivery int64) *Run {
 func (r *Runner) sendStart(ctx context.Context, q startRequest) (s started, err error) {
 	sent := lockrepo.Now()
 	err = r.insist(ctx, callTimeout, func() (err error) {
-		s, err = r.starts.do(q)
-		if refused(err) {
+		s, err = r.starts.Do(context.WithoutCancel(ctx), q)
+		if gather.Refused(err) {
 			sent = lockrepo.Now() // nothing was done
 		} else if err != nil {
 			if run, findErr := r.findRun(ctx, q.grant, q.lock, sent); run != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"pawl/fence"
+	"pawl/internal/gather"
 )
 
 // Request says what to acquire, for callers that need more than [Repo.Acquire].
@@ -92,14 +93,6 @@ func (r *Repo) acquire(ctx context.Context, q Request) (Lease, error) {
 	return Lease{}, a.held(q.Lock)
 }
 
-// grant is the acquire statement's answer.
-type grant struct {
-	outcome, holder string
-	token           int64
-	acquired        *time.Time
-	expires         *time.Time
-}
-
 func (a *grant) held(lock string) error {
 	e := &HeldError{Lock: lock, Holder: a.holder, Token: a.token}
 	if a.expires != nil && a.holder != "" {
@@ -108,20 +101,31 @@ func (a *grant) held(lock string) error {
 	return e
 }
 
-func (r *Repo) acquireOnce(ctx context.Context, q Request, a *grant) (Lease, error) {
+func (r *Repo) acquireOnce(ctx context.Context, q Request, a *grant) (l Lease, err error) {
 	sent := Now()
-	err := r.alone(ctx, query{
-		acquireSQL,
-		[]any{q.Lock, q.Holder, q.Grant.String(), q.TTL.Microseconds(), q.Key, q.Reenter},
-		single(&a.outcome, &a.token, &a.holder, &a.acquired, &a.expires),
-	}, &a.outcome)
+	if *a, err = gathered(ctx, r.acquires, r.acquireMany, q); err == nil {
+		sent = a.sent
+	}
 	r.m.acquired(a.outcome, err, sent)
 	if err != nil || a.outcome != "granted" {
 		return Lease{}, err
 	}
-	l := r.Granted(fence.Token{Lock: q.Lock, Seq: a.token}, q.Grant, q.Holder, q.TTL, sent)
+	l = r.Granted(fence.Token{Lock: q.Lock, Seq: a.token}, q.Grant, q.Holder, q.TTL, sent)
 	l.AcquiredAt, l.ExpiresAt = a.acquired.UTC(), a.expires.UTC()
 	return l, nil
+}
+
+// gathered sends q with those that wait, or by itself when the repo is closed: what is held can still be given back.
+func gathered[Q, R any](ctx context.Context, g *gather.Gatherer[Q, R], exec func(context.Context, []Q) ([]R, error), q Q) (r R, err error) {
+	r, err = g.Do(ctx, q)
+	if !errors.Is(err, gather.ErrClosed) {
+		return r, err
+	}
+	all, err := exec(ctx, []Q{q})
+	if err != nil {
+		return r, err
+	}
+	return all[0], nil
 }
 
 // unanswered reports whether the statement may have been carried out all the

@@ -222,9 +222,8 @@ func TestABirthDoesNotWaitForAnothersBirth(t *testing.T) {
 		t.Fatal(err)
 	}
 	var outcome string
-	var ignored any
-	if err := tx.QueryRow(t.Context(), acquireSQL, "x", "other", uuid.New().String(), time.Minute, "", false).
-		Scan(&outcome, &ignored, &ignored, &ignored, &ignored); err != nil || outcome != "granted" {
+	if err := tx.QueryRow(t.Context(), `select outcome from pawl.acquire('x', 'other', gen_random_uuid(), '1 min', '', false)`).
+		Scan(&outcome); err != nil || outcome != "granted" {
 		t.Fatal(outcome, err)
 	}
 	start := time.Now()

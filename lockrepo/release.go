@@ -1,17 +1,65 @@
 package lockrepo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// $1 name, $2 token (null: whichever this grant has), $3 grant id. An empty
-// how: not held.
-const releaseSQL = `select coalesce(how, ''), coalesce(held, 0) from pawl.release($1::text, $2::bigint, $3::text::uuid)`
+// releaseSQL gives many locks back. $1 names, in their order; $2 tokens (null: whichever this grant has), $3 grant ids, $4
+// how long it waits for one row (null: as ever). An empty how: not held.
+const releaseSQL = `
+select q.nth, coalesce(r.how, ''), coalesce(r.held, 0)
+  from (select set_config('lock_timeout', coalesce($4, current_setting('lock_timeout')), true) as wait offset 0) s
+ cross join unnest($1::text[], $2::bigint[], $3::text[]::uuid[]) with ordinality q (name, token, grant_id, nth)
+ cross join lateral pawl.release(q.name, q.token, case when s.wait is not null then q.grant_id end) r`
+
+type releaseRequest struct {
+	lock  string
+	token *int64
+	grant string
+}
+
+type releaseAnswer struct {
+	how     string
+	seconds float64
+}
+
+// Somebody who keeps a lock's row may hold up its own release alone: together they wait only so long, then each by itself.
+const waitTogether = "250ms"
+
+func (r *Repo) releaseMany(ctx context.Context, qs []releaseRequest) ([]releaseAnswer, error) {
+	n, order := len(qs), make([]int, len(qs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(qs[a].lock, qs[b].lock) })
+	names, tokens, grants := make([]string, n), make([]*int64, n), make([]string, n)
+	for i, o := range order {
+		names[i], tokens[i], grants[i] = qs[o].lock, qs[o].token, qs[o].grant
+	}
+	var wait *string
+	if n > 1 {
+		wait = new(waitTogether)
+	}
+	out, outcome := make([]releaseAnswer, n), ""
+	err := r.alone(ctx, query{releaseSQL, []any{names, tokens, grants, wait}, func(rows pgx.Rows) error {
+		var nth int
+		var a releaseAnswer
+		_, err := pgx.ForEachRow(rows, []any{&nth, &a.how, &a.seconds}, func() error {
+			outcome = a.how
+			out[order[nth-1]] = a
+			return nil
+		})
+		return err
+	}}, &outcome)
+	return out, err
+}
 
 // Release ends l now and wakes the runner whose lane waits for the lock. It answers a
 // [*LostError], which is [ErrNotHeld], if the lease had ended already.
@@ -32,12 +80,11 @@ func (r *Repo) Release(ctx context.Context, l Lease) error {
 }
 
 func (r *Repo) release(ctx context.Context, lock string, token *int64, grant string) (how string, held time.Duration, err error) {
-	var seconds float64
-	err = r.alone(ctx, query{releaseSQL, []any{lock, token, grant}, single(&how, &seconds)}, &how)
-	if err == nil && how == "" {
+	a, err := gathered(ctx, r.releases, r.releaseMany, releaseRequest{lock, token, grant})
+	if err == nil && a.how == "" {
 		err = pgx.ErrNoRows
 	}
-	return how, time.Duration(seconds * float64(time.Second)), err
+	return a.how, time.Duration(a.seconds * float64(time.Second)), err
 }
 
 // undo releases what an acquire without an answer may have been granted. The

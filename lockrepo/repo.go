@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"pawl/fence"
+	"pawl/internal/gather"
 )
 
 // Config configures a [Repo]. Pool is required.
@@ -30,13 +31,20 @@ type Config struct {
 	Registerer prometheus.Registerer // default none
 }
 
+const (
+	executors    = 4   // acquire calls at a time, and release calls
+	mostTogether = 100 // requests in one of them
+)
+
 // Repo acquires, renews and releases locks for one process. It is safe for
 // concurrent use.
 type Repo struct {
-	cfg    Config
-	m      *metrics
-	keeper *keeper
-	pooled atomic.Int32 // whether Config.Pool reaches Postgres through a pooler: unknown, no, yes
+	cfg      Config
+	m        *metrics
+	keeper   *keeper
+	acquires *gather.Gatherer[Request, grant]
+	releases *gather.Gatherer[releaseRequest, releaseAnswer]
+	pooled   atomic.Int32 // whether Config.Pool reaches Postgres through a pooler: unknown, no, yes
 
 	// beside runs f until Close.
 	beside func(f func(ctx context.Context))
@@ -61,6 +69,8 @@ func New(cfg Config) (*Repo, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &Repo{cfg: cfg, m: m, stop: stop}
 	r.beside = func(f func(context.Context)) { r.busy.Go(func() { f(ctx) }) }
+	r.acquires = gather.New(executors, mostTogether, r.acquireMany)
+	r.releases = gather.New(executors, mostTogether, r.releaseMany)
 	r.keeper = newKeeper(newHeartbeat(cfg.Pool.Config(), m), m, cfg.Logger)
 	return r, nil
 }
@@ -83,6 +93,8 @@ func (r *Repo) Close() {
 	r.stop()
 	r.keeper.close()
 	r.busy.Wait()
+	r.acquires.Close()
+	r.releases.Close()
 }
 
 // Granted makes the Lease of a token that the caller's own statement has

@@ -49,3 +49,15 @@ func TestRenewalsGoOnWhileAChangeOfTheLocksWaitsForAGuard(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An index of text in a locale of the operating system's is broken by an upgrade of it: a lock would be found twice.
+func TestIndexedNamesAreComparedByteByByte(t *testing.T) {
+	t.Parallel()
+	const sql = `select coalesce(array_agg(i.indexrelid::regclass || '.' || a.attname), '{}')
+	  from pg_index i join pg_class c on c.oid = i.indrelid join pg_attribute a on a.attrelid = i.indexrelid
+	 where c.relnamespace = 'pawl'::regnamespace and c.relname not like 'river%' and c.relname not like 'goose%'
+	   and a.atttypid = 'text'::regtype and a.attcollation <> '"C"'::regcollation`
+	if got := value[[]string](t, pgtest.New(t), sql); len(got) > 0 {
+		t.Errorf("indexes of text that is not collate \"C\": %v", got)
+	}
+}

@@ -51,6 +51,6 @@ alter default privileges for role pawl_owner in schema pawl grant execute on fun
 
 -- The fencer. The functions run with the owner's rights: taking a row FOR KEY SHARE would need UPDATE on locks.
 grant execute on function
-  pawl.guard(text, bigint), pawl.guard_again(text, bigint), pawl.fence(text, bigint, text[]),
+  pawl.guard(text, bigint), pawl.guard_one(text, bigint), pawl.guard_again(text, bigint), pawl.fence(text, bigint, text[]),
   pawl.once(text, bigint, text), pawl.check(text, bigint, text), pawl.refuse(text, bigint, text, text)
   to pawl_fencer;

@@ -79,6 +79,7 @@ func TestTheRolesMayDoTheirWorkAndNothingElse(t *testing.T) {
 	const denied, refused = "42501", "PW" // Refused by the function itself: it ran.
 	for _, c := range []struct{ role, sql, want string }{
 		{"pawl_fencer", `select pawl.guard('x', 1)`, refused},
+		{"pawl_fencer", `select pawl.guard_one('x', 1)`, refused},
 		{"pawl_fencer", `select pawl.guard_again('x', 1)`, refused},
 		{"pawl_fencer", `select pawl.fence('x', 1, 'account:1')`, ""},
 		{"pawl_fencer", `select pawl.once('x', 1, 'account:2')`, ""},

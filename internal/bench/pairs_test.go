@@ -15,7 +15,7 @@ import (
 	"pawl/migrations"
 )
 
-const rounds = 3
+const rounds = 9
 
 // pairs measures floor and ours nine times each, side by side. Ratio 1: as fast as the floor.
 func pairs(b *testing.B, floor, ours func() time.Duration) {

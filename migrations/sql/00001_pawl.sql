@@ -1,5 +1,6 @@
--- The tables of pawl. Words and states: docs/protocol.md. Hot rows (clock, locks, lanes) are apart from
--- history. Everything lives in one schema of the user's database, so that results commit with their markers.
+-- The tables of pawl. Words and states: docs/protocol.md. Hot rows (clock, locks, lanes) are apart from history. Everything
+-- lives in one schema of the user's database, so that results commit with their markers. Names are compared byte by byte
+-- (collate "C"): as Go does, fast, and the same after an upgrade of the operating system, which breaks indexes of other text.
 
 -- +goose Up
 
@@ -25,12 +26,12 @@ create table pawl.clock (
 -- No index but the key and no foreign key to it: a renewal must stay a HOT update that no key lock waits for. No check
 -- either, here, on tenures, periods and runs: the server reads it anew for each statement, a good part of its cost.
 create table pawl.locks (
-    name        text primary key,
+    name        text collate "C" primary key,
     token       bigint not null,                    -- only grows; stays when the lease ends
     incarnation bigint not null,                    -- that issued the token
     grant_id    uuid,                               -- null: free
     holder      text,
-    key         text,
+    key         text collate "C",
     ttl         interval,
     acquired_at timestamptz,
     renewed_at  timestamptz,
@@ -41,11 +42,11 @@ create table pawl.locks (
 
 -- One row per lease, written when it ends; while it lives the lock row says the same.
 create table pawl.tenures (
-    lock        text not null,
+    lock        text collate "C" not null,
     token       bigint not null,
     grant_id    uuid not null,
     holder      text,
-    key         text,
+    key         text collate "C",
     acquired_at timestamptz,
     ended_at    timestamptz not null,
     how         text not null,                      -- released, expired, taken_over, reacquired, forced
@@ -64,12 +65,12 @@ create sequence pawl.refusals_nth;
 create table pawl.refusals (
     id        bigint generated always as identity primary key,
     at        timestamptz not null default clock_timestamp(),
-    lock      text,
+    lock      text collate "C",
     token     bigint,
     current   bigint,
     holder    text,
     late_by   interval,
-    target    text,
+    target    text collate "C",
     statement text,
     passed    boolean not null default false,       -- log mode: it was written all the same
     nth       bigint default nextval('pawl.refusals_nth'),
@@ -83,17 +84,17 @@ create index refusals_lock on pawl.refusals (lock, token);
 
 -- The highest token that a target has seen, and the lock whose token it was: tokens of different locks don't compare.
 create table pawl.fences (
-    target     text primary key,
-    lock       text not null,
+    target     text collate "C" primary key,
+    lock       text collate "C" not null,
     last_token bigint not null
 ) with (fillfactor = 50);
 
 -- A job's stored definition and how far it has been planned.
 create table pawl.schedules (
-    job        text primary key,
+    job        text collate "C" primary key,
     app        text not null,
     definition jsonb not null,
-    lock       text not null,
+    lock       text collate "C" not null,
     watermark  timestamptz not null,
     next_at    timestamptz,                         -- null: nothing is due by itself
     created_at timestamptz not null default clock_timestamp(),
@@ -103,10 +104,10 @@ create table pawl.schedules (
 create index schedules_due on pawl.schedules (next_at) where retired_at is null;
 
 create table pawl.periods (
-    job          text not null,
-    key          text not null,
+    job          text collate "C" not null,
+    key          text collate "C" not null,
     revision     int not null default 1,
-    lock         text not null,                     -- written when planned, never changed
+    lock         text collate "C" not null,                     -- written when planned, never changed
     state        text not null default 'open',      -- open, running, complete, dead, missed, skipped, held, cancelled
     reason       text,
     start_at     timestamptz not null,
@@ -129,7 +130,7 @@ create index periods_job on pawl.periods (job, scheduled_at);
 
 -- The mutex of a lock's periods; never deleted.
 create table pawl.lanes (
-    lock       text primary key,
+    lock       text collate "C" primary key,
     seq        bigint not null default 0,           -- written by whoever enters: a stale snapshot gets 40001
     delivery   bigint,                              -- River row that has not reached start yet
     not_before timestamptz                          -- the lock was busy; never a period's backoff
@@ -137,11 +138,11 @@ create table pawl.lanes (
 
 create table pawl.runs (
     id         uuid primary key,                    -- the grant id of its lease: start asked again finds its run
-    job        text not null,
-    key        text not null,
+    job        text collate "C" not null,
+    key        text collate "C" not null,
     revision   int not null,
     attempt    smallint not null,
-    lock       text not null,
+    lock       text collate "C" not null,
     token      bigint not null,
     holder     text,
     delivery   bigint,
@@ -158,8 +159,8 @@ create index runs_started on pawl.runs (started_at);
 create index runs_period on pawl.runs (job, key, revision, attempt);
 
 create table pawl.checkpoints (
-    job       text not null,
-    key       text not null,
+    job       text collate "C" not null,
+    key       text collate "C" not null,
     revision  int not null,
     token     bigint not null,
     operation uuid not null,
@@ -174,9 +175,9 @@ create table pawl.audit (
     at     timestamptz not null default clock_timestamp(),
     actor  text not null,
     action text not null,
-    lock   text,
+    lock   text collate "C",
     token  bigint,
-    job    text,
+    job    text collate "C",
     period text,
     reason text,
     detail jsonb

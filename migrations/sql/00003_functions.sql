@@ -157,6 +157,29 @@ begin
 end $$;
 -- +goose StatementEnd
 
+-- A guard that goes with one statement in one round trip, as a transaction of their own: nothing in it can fall silent, so
+-- that it sets less. Its operators say where they are from, since a function that sets its search_path pays for that at each
+-- call. PW006: the session's default isn't READ COMMITTED, begin a transaction that is.
+-- +goose StatementBegin
+create function pawl.guard_one(p_lock text, p_token bigint) returns void language plpgsql security definer as $$
+declare until timestamptz; done text;
+begin
+  if pg_catalog.current_setting('transaction_isolation') operator(pg_catalog.<>) 'read committed' then
+    raise exception 'pawl: one guarded statement wants READ COMMITTED [PW006]' using errcode = 'PW006';
+  end if;
+  select expires_at into until from pawl.locks
+   where name operator(pg_catalog.=) p_lock and token operator(pg_catalog.=) p_token and grant_id is not null for key share;
+  if until is null or until operator(pg_catalog.<=) pg_catalog.clock_timestamp() then      -- after the wait, on the locked row
+    perform pawl.not_held(p_lock, p_token, 'Stop writing. To go on, acquire the lock.');
+  end if;
+  if pg_catalog.strpos(pg_catalog.version(), '-linux') operator(pg_catalog.>) 0 then
+    done := pg_catalog.set_config('client_connection_check_interval', '1000', true);
+  end if;
+  done := pg_catalog.set_config('application_name', pg_catalog.concat('pawl ', p_token), true);
+  done := pg_catalog.set_config('pawl.lease', pg_catalog.json_build_object(p_lock, p_token)::pg_catalog.text, true);
+end $$;
+-- +goose StatementEnd
+
 -- The same without the time: sent in one batch with COMMIT (a savepoint may have taken the first guard with it).
 -- +goose StatementBegin
 create function pawl.guard_again(p_lock text, p_token bigint) returns void
@@ -212,7 +235,7 @@ create function pawl.fence(p_lock text, p_token bigint, variadic p_targets text[
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare t text; m pawl.fences;
 begin
-  for t in select distinct unnest(p_targets) order by 1 loop
+  for t in select distinct unnest(p_targets) collate "C" order by 1 loop
     perform from pawl.fences where target = t and lock = p_lock and last_token = p_token for share;
     continue when found;
     insert into pawl.fences as f (target, lock, last_token) values (t, p_lock, p_token)
@@ -381,7 +404,7 @@ end $$;
 -- Enter: all lanes that the transaction will ever need, at once, by name.
 -- +goose StatementBegin
 create function pawl.lane(p_locks text[]) returns boolean language sql volatile as $$
-  insert into pawl.lanes as n (lock) select distinct unnest(p_locks) order by 1
+  insert into pawl.lanes as n (lock) select distinct unnest(p_locks) collate "C" order by 1
   on conflict (lock) do update set seq = n.seq + 1;
   select true
 $$;
@@ -439,6 +462,6 @@ drop trigger truncated on pawl.locks;
 drop function pawl.after(text, int, int), pawl.advance(text[]), pawl.leave(text[]), pawl.lane(text[]), pawl.refuse(text, bigint, text, text),
               pawl.acquire(text, text, uuid, interval, text, boolean), pawl.release(text, bigint, uuid),
               pawl.check(text, bigint, text), pawl.once(text, bigint, text), pawl.fence(text, bigint, text[]),
-              pawl.enforce(), pawl.guard_again(text, bigint), pawl.guard(text, bigint), pawl.not_held(text, bigint, text), pawl.prune(interval, int),
+              pawl.enforce(), pawl.guard_again(text, bigint), pawl.guard_one(text, bigint), pawl.guard(text, bigint), pawl.not_held(text, bigint, text), pawl.prune(interval, int),
               pawl.locks_deleted(), pawl.adopt(boolean), pawl.must(boolean, text), pawl.next_token(bigint, boolean, bigint), pawl.flushed(),
               pawl.start_grace(), pawl.incarnation(), pawl.now_us();

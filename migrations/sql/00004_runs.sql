@@ -1,6 +1,6 @@
--- What a run's start, end and hand-over write. Functions of small statements with kept plans: one call does the work of
--- many requests, in one transaction, without a round trip between its steps; a single statement for all of it costs twice
--- as much to set up. Every statement in them has a snapshot of its own. Order of locks: docs/protocol.md.
+-- What a run's start, end and hand-over write. Functions of few statements with kept plans: one call, in one transaction,
+-- does the work of many requests, each of its statements that of all of them. Every statement has a snapshot of its own.
+-- Order of locks: docs/protocol.md.
 
 -- +goose Up
 
@@ -19,7 +19,7 @@ begin
 end $$;
 -- +goose StatementEnd
 
--- A run, as start and hand-over answer it.
+-- A run, as start and hand-over answer it. delivery and ttl are for begin_runs alone.
 create type pawl.started as (
     lock         text,
     outcome      text,                              -- started, busy (somebody outside has the lock), nothing, adopt
@@ -36,25 +36,46 @@ create type pawl.started as (
     acquired_at  timestamptz,
     expires_at   timestamptz,
     checkpoint   jsonb,
-    more         boolean                            -- another period of the lock was open
+    more         boolean,                           -- another period of the lock was open
+    delivery     bigint,
+    ttl          interval
 );
 
--- Makes the period p run under a lock that has just been granted.
+-- Makes periods run under the locks that have just been granted for them.
 -- +goose StatementBegin
-create function pawl.begin_run(p pawl.periods, p_run uuid, p_token bigint, p_holder text, p_delivery bigint, p_acquired timestamptz, p_ttl interval)
-returns pawl.started language plpgsql volatile as $$
-declare s pawl.started;
+create function pawl.begin_runs(p_runs pawl.started[], p_holder text) returns setof pawl.started language plpgsql volatile as $$
 begin
-  update pawl.periods x set state = 'running', run = p_run, token = p_token, attempts = x.attempts + 1, not_before = null, reason = null, started_at = p_acquired
-   where x.job = p.job and x.key = p.key and x.revision = p.revision;
-  select c.value into s.checkpoint from pawl.checkpoints c where c.job = p.job and c.key = p.key and c.revision = p.revision;
+  update pawl.periods x set state = 'running', run = s.run, token = s.token, attempts = s.attempt, not_before = null, reason = null, started_at = s.acquired_at
+    from unnest(p_runs) s where x.job = s.job and x.key = s.key and x.revision = s.revision;
   insert into pawl.runs (id, job, key, revision, attempt, lock, token, holder, delivery, started_at, resumed)
-  values (p_run, p.job, p.key, p.revision, p.attempts + 1, p.lock, p_token, p_holder, p_delivery, p_acquired, found);
-  s.lock := p.lock; s.outcome := 'started'; s.run := p_run; s.token := p_token; s.job := p.job; s.key := p.key;
-  s.revision := p.revision; s.attempt := p.attempts + 1; s.max_attempts := p.max_attempts; s.scheduled_at := p.scheduled_at;
-  s.start_at := p.start_at; s.end_at := p.end_at; s.acquired_at := p_acquired; s.expires_at := p_acquired + p_ttl;
-  s.more := exists (select from pawl.periods x where x.lock = p.lock and x.ended_at is null and x.state = 'open');
-  return s;
+  select s.run, s.job, s.key, s.revision, s.attempt, s.lock, s.token, p_holder, s.delivery, s.acquired_at,
+         exists (select from pawl.checkpoints c where c.job = s.job and c.key = s.key and c.revision = s.revision)
+    from unnest(p_runs) s;
+  return query
+  select s.lock, 'started'::text, s.run, s.token, s.job, s.key, s.revision, s.attempt, s.max_attempts, s.scheduled_at, s.start_at, s.end_at,
+         s.acquired_at, s.expires_at, (select c.value from pawl.checkpoints c where c.job = s.job and c.key = s.key and c.revision = s.revision),
+         exists (select from pawl.periods x where x.lock = s.lock and x.ended_at is null and x.state = 'open'), s.delivery, s.ttl
+    from unnest(p_runs) s;
+end $$;
+-- +goose StatementEnd
+
+-- The first lease of locks that have no row yet. It waits for nobody's birth, or it would grant to a caller that has gone.
+-- +goose StatementBegin
+create function pawl.births(p_ready pawl.started[], p_holder text) returns pawl.started[] language plpgsql volatile as $$
+declare s pawl.started; born pawl.started[] := '{}';
+begin
+  foreach s in array p_ready loop
+    continue when exists (select from pawl.locks o where o.name = s.lock)
+               or not pg_try_advisory_xact_lock(hashtext('pawl.locks'), hashtext(s.lock));
+    s.acquired_at := clock_timestamp();
+    s.expires_at := s.acquired_at + s.ttl;
+    insert into pawl.locks as o (name, token, incarnation, grant_id, holder, ttl, acquired_at, renewed_at, expires_at)
+    select s.lock, pawl.next_token(null, true, c.floor), c.incarnation, s.run, p_holder, s.ttl, s.acquired_at, s.acquired_at, s.expires_at
+      from pawl.clock c where c.incarnation = pawl.incarnation() and not exists (select from pawl.locks x where x.name = s.lock)
+    on conflict (name) do nothing returning o.token into s.token;
+    if found then born := born || s; end if;
+  end loop;
+  return born;
 end $$;
 -- +goose StatementEnd
 
@@ -66,60 +87,54 @@ create function pawl.start(p_locks text[], p_grants uuid[], p_deliveries bigint[
                            p_busy bigint, p_arrived bigint[], p_wait_ms int) returns setof pawl.started
 language plpgsql volatile as $$
 declare
-  k pawl.clock; p pawl.periods; l pawl.locks; s pawl.started; lasts interval; tok bigint; at timestamptz; patient boolean; idle text[] := '{}';
+  k pawl.clock; ready pawl.started[]; granted pawl.started[] := '{}'; busy text[] := '{}'; patient boolean;
 begin
   patient := pawl.patient(p_wait_ms);
-  insert into pawl.lanes as n (lock) select distinct unnest(p_locks) order by 1
+  insert into pawl.lanes as n (lock) select distinct unnest(p_locks) collate "C" order by 1
   on conflict (lock) do update set seq = n.seq + 1, delivery = case when n.delivery = any (p_arrived) then null else n.delivery end, not_before = null;
   select * into k from pawl.clock c where c.incarnation = pawl.incarnation();
-  for i in 1 .. cardinality(p_locks) loop
-    s := null; s.lock := p_locks[i]; s.outcome := 'nothing'; tok := null;
-    select * into p from pawl.periods x where x.lock = p_locks[i] and x.ended_at is null and x.state = 'open'
-     order by x.scheduled_at, x.job, x.key, x.revision limit 1;        -- one that waits for its retry holds the line
-    if p.job = any (p_jobs) and (p.not_before is null or p.not_before <= clock_timestamp())
-       and not exists (select from pawl.runs r where r.lock = p_locks[i] and r.ended_at is null) then
-      lasts := p_ttls[array_position(p_jobs, p.job)] * interval '1 ms';
-      s.outcome := case when k.one then 'busy' else 'adopt' end;
-      select * into l from pawl.locks o where o.name = p_locks[i];                          -- peek
-      if not k.one is true then
-        null;
-      elsif l.name is null then
-        if pg_try_advisory_xact_lock(hashtext('pawl.locks'), hashtext(p_locks[i])) then
-          at := clock_timestamp();
-          insert into pawl.locks as o (name, token, incarnation, grant_id, holder, ttl, acquired_at, renewed_at, expires_at)
-          select p_locks[i], pawl.next_token(null, true, c.floor), c.incarnation, p_grants[i], p_holder, lasts, at, at, at + lasts
-            from pawl.clock c where c.incarnation = k.incarnation and not exists (select from pawl.locks x where x.name = p_locks[i])
-          on conflict (name) do nothing returning o.token into tok;
-        end if;
-      elsif l.grant_id is null or l.expires_at <= clock_timestamp() then
-        select * into l from pawl.locks o where o.name = p_locks[i] for update skip locked;   -- lock
-        at := clock_timestamp();
-        if found and (l.grant_id is null or l.expires_at <= at) then                        -- judge
-          update pawl.locks o
-             set token = pawl.next_token(l.token, l.incarnation = k.incarnation, k.floor), incarnation = k.incarnation, grant_id = p_grants[i],
-                 holder = p_holder, key = null, ttl = lasts, beats = 0, longest_gap = '0', acquired_at = at, renewed_at = at, expires_at = at + lasts
-           where o.name = p_locks[i] returning o.token into tok;
-          if l.grant_id is not null then
-            insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, ended_at, how, successor, beats, longest_gap)
-            values (l.name, l.token, l.grant_id, l.holder, l.key, l.acquired_at, l.expires_at, 'taken_over', tok, l.beats, l.longest_gap);
-          else
-            update pawl.tenures e set how = case e.how when 'expired' then 'taken_over' else e.how end, successor = tok
-             where e.lock = l.name and e.token = l.token and e.how in ('expired', 'forced');
-          end if;
-        end if;
-      end if;
-    end if;
-    if tok is not null then
-      s := pawl.begin_run(p, p_grants[i], tok, p_holder, p_deliveries[i], at, lasts);
-    else
-      idle := idle || p_locks[i];
-      if s.outcome <> 'nothing' then
-        update pawl.lanes n set not_before = clock_timestamp() + p_busy * interval '1 ms' where n.lock = p_locks[i];
-      end if;
-    end if;
-    return next s;
-  end loop;
-  if idle <> '{}' then perform pawl.leave(idle); end if;   -- the others have a running run: nothing to deliver
+  -- Each lock's oldest open period: one that waits for its retry, or for another replica's job, holds the line.
+  select coalesce(array_agg((q.lock, case when k.one then 'busy' else 'adopt' end, q.run, null, h.job, h.key, h.revision, h.attempts + 1, h.max_attempts,
+                   h.scheduled_at, h.start_at, h.end_at, null, null, null, null, q.delivery,
+                   p_ttls[array_position(p_jobs, h.job)] * interval '1 ms')::pawl.started), '{}') into ready
+    from unnest(p_locks, p_grants, p_deliveries) q (lock, run, delivery) cross join lateral (
+      select x.* from pawl.periods x where x.lock = q.lock and x.ended_at is null and x.state = 'open'
+       order by x.scheduled_at, x.job, x.key, x.revision limit 1) h
+   where h.job = any (p_jobs) and (h.not_before is null or h.not_before <= clock_timestamp())
+     and not exists (select from pawl.runs r where r.lock = q.lock and r.ended_at is null);
+  if k.one then
+    with free as materialized (                                                             -- peek, lock
+      select s.*, o.token as last, o.incarnation, o.grant_id, o.holder, o.key as owner, o.acquired_at as since, o.expires_at as until, o.beats, o.longest_gap
+        from unnest(ready) s join pawl.locks o on o.name = s.lock
+       where o.grant_id is null or o.expires_at <= clock_timestamp() for update of o skip locked
+    ), judged as materialized (
+      select f.*, clock_timestamp() as at from free f
+    ), got as (
+      update pawl.locks o
+         set token = pawl.next_token(j.last, j.incarnation = k.incarnation, k.floor), incarnation = k.incarnation, grant_id = j.run, holder = p_holder,
+             key = null, ttl = j.ttl, beats = 0, longest_gap = '0', acquired_at = j.at, renewed_at = j.at, expires_at = j.at + j.ttl
+        from judged j where o.name = j.lock and (j.grant_id is null or j.until <= j.at)      -- judge
+      returning j.*, o.token as fresh
+    ), past as (
+      insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, ended_at, how, successor, beats, longest_gap)
+      select g.lock, g.last, g.grant_id, g.holder, g.owner, g.since, g.until, 'taken_over', g.fresh, g.beats, g.longest_gap from got g where g.grant_id is not null
+    ), heirs as (
+      update pawl.tenures e set how = case e.how when 'expired' then 'taken_over' else e.how end, successor = g.fresh
+        from got g where e.lock = g.lock and e.token = g.last and e.how in ('expired', 'forced') and g.grant_id is null
+    )
+    select coalesce(array_agg((g.lock, 'started', g.run, g.fresh, g.job, g.key, g.revision, g.attempt, g.max_attempts, g.scheduled_at, g.start_at, g.end_at,
+                               g.at, g.at + g.ttl, null, null, g.delivery, g.ttl)::pawl.started), '{}') into granted from got g;
+    if cardinality(granted) < cardinality(ready) then granted := granted || pawl.births(ready, p_holder); end if;
+  end if;
+  if granted <> '{}' then return query select * from pawl.begin_runs(granted, p_holder); end if;
+  if cardinality(granted) = cardinality(p_locks) then return; end if;
+  select coalesce(array_agg(s.lock), '{}') into busy from unnest(ready) s where s.lock not in (select g.lock from unnest(granted) g);
+  update pawl.lanes n set not_before = clock_timestamp() + p_busy * interval '1 ms' where n.lock = any (busy);
+  return query
+  select q.lock, case when q.lock <> all (busy) then 'nothing' when k.one then 'busy' else 'adopt' end, null::uuid, null::bigint, null::text, null::text, null::int,
+         null::int, null::int, null::timestamptz, null::timestamptz, null::timestamptz, null::timestamptz, null::timestamptz, null::jsonb, false, null::bigint, null::interval
+    from unnest(p_locks) q (lock) where q.lock not in (select g.lock from unnest(granted) g);
+  perform pawl.leave(p_locks);
 end $$;
 -- +goose StatementEnd
 
@@ -131,41 +146,37 @@ create function pawl.finish(p_runs uuid[], p_locks text[], p_tokens bigint[], p_
                             p_done bigint[], p_total bigint[], p_strict boolean, p_wait_ms int) returns table (run uuid, ended boolean)
 language plpgsql volatile as $$
 declare
-  l pawl.locks; at timestamptz; patient boolean; waiting text[] := '{}';
+  at timestamptz; patient boolean; fine uuid[]; freed text[]; waiting text[];
 begin
   patient := pawl.patient(p_wait_ms);
   perform from pawl.locks o where o.name = any (p_locks) and o.grant_id = any (p_runs) order by o.name for no key update;
-  insert into pawl.lanes as n (lock) select distinct unnest(p_locks) order by 1 on conflict (lock) do update set seq = n.seq + 1;
-  for i in 1 .. cardinality(p_runs) loop
-    run := p_runs[i]; ended := false; at := clock_timestamp();
-    select * into l from pawl.locks o where o.name = p_locks[i] and o.token = p_tokens[i] and o.grant_id = p_runs[i];
-    if l.expires_at > at then
-      update pawl.periods p
-         set state = pawl.after(p_outcomes[i], p.attempts, p.max_attempts),
-             reason = case when p_outcomes[i] <> 'complete' then p_outcomes[i] end,
-             ended_at = case when pawl.after(p_outcomes[i], p.attempts, p.max_attempts) <> 'open' then coalesce(p.ended_at, at) end,
-             attempts = p.attempts - (p_outcomes[i] = 'drained')::int,
-             not_before = case when p_retries[i] > 0 then at + p_retries[i] * interval '1 ms' end
-        from pawl.runs r
-       where r.id = p_runs[i] and r.ended_at is null and p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = p_runs[i]
-         and (p.state = 'running' or p.state = 'complete' and p_outcomes[i] = 'complete');
-      ended := found;
-    end if;
-    if ended then
-      update pawl.runs x set state = p_outcomes[i], error = nullif(p_errors[i], ''), ended_at = at,
-             done = coalesce(nullif(p_done[i], -1), x.done), total = coalesce(nullif(p_total[i], -1), x.total) where x.id = p_runs[i];
-      update pawl.locks o set grant_id = null, holder = null, key = null, expires_at = null, renewed_at = at where o.name = l.name;
-      insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, ended_at, how, beats, longest_gap)
-      values (l.name, l.token, l.grant_id, l.holder, l.key, l.acquired_at, at, 'released', l.beats, l.longest_gap);
-    elsif p_strict then
-      perform pawl.must(false, 'PW002');
-    end if;
-    if exists (select from pawl.periods x where x.lock = p_locks[i] and x.ended_at is null and x.state = 'open') then
-      waiting := waiting || p_locks[i];
-    end if;
-    return next;
-  end loop;
+  insert into pawl.lanes as n (lock) select distinct unnest(p_locks) collate "C" order by 1 on conflict (lock) do update set seq = n.seq + 1;
+  at := clock_timestamp();                          -- the lock rows are ours
+  with ends as (
+    update pawl.periods p
+       set state = pawl.after(q.outcome, p.attempts, p.max_attempts),
+           reason = case when q.outcome <> 'complete' then q.outcome end,
+           ended_at = case when pawl.after(q.outcome, p.attempts, p.max_attempts) <> 'open' then coalesce(p.ended_at, at) end,
+           attempts = p.attempts - (q.outcome = 'drained')::int,
+           not_before = case when q.retry > 0 then at + q.retry * interval '1 ms' end
+      from unnest(p_runs, p_locks, p_tokens, p_outcomes, p_retries) q (run, lock, token, outcome, retry)
+      join pawl.locks o on o.name = q.lock and o.token = q.token and o.grant_id = q.run
+      join pawl.runs r on r.id = q.run
+     where o.expires_at > at
+       and r.state = 'running' and p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = q.run
+       and (p.state = 'running' or p.state = 'complete' and q.outcome = 'complete')
+    returning q.run, q.lock
+  )
+  select coalesce(array_agg(e.run), '{}'), coalesce(array_agg(e.lock), '{}') into fine, freed from ends e;
+  if cardinality(fine) < cardinality(p_runs) and p_strict then perform pawl.must(false, 'PW002'); end if;
+  update pawl.runs x set state = q.outcome, error = nullif(q.error, ''), ended_at = at, done = coalesce(nullif(q.done, -1), x.done), total = coalesce(nullif(q.total, -1), x.total)
+    from unnest(p_runs, p_outcomes, p_errors, p_done, p_total) q (run, outcome, error, done, total) where x.id = q.run and q.run = any (fine);
+  insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, ended_at, how, beats, longest_gap)
+  select l.name, l.token, l.grant_id, l.holder, l.key, l.acquired_at, at, 'released', l.beats, l.longest_gap from pawl.locks l where l.name = any (freed);
+  update pawl.locks o set grant_id = null, holder = null, key = null, expires_at = null, renewed_at = at where o.name = any (freed);
+  select array_agg(distinct x.lock) into waiting from pawl.periods x where x.lock = any (p_locks) and x.ended_at is null and x.state = 'open';
   if waiting <> '{}' then perform pawl.leave(waiting); end if;
+  return query select q.run, q.run = any (fine) from unnest(p_runs) q (run);
 end $$;
 -- +goose StatementEnd
 
@@ -178,34 +189,46 @@ create function pawl.handover(p_runs uuid[], p_locks text[], p_tokens bigint[], 
                               p_done bigint[], p_total bigint[], p_wait_ms int) returns setof pawl.started
 language plpgsql volatile as $$
 declare
-  k pawl.clock; l pawl.locks; p pawl.periods; lasts interval; tok bigint; at timestamptz; courier bigint; patient boolean;
+  k pawl.clock; granted pawl.started[]; patient boolean;
 begin
   patient := pawl.patient(p_wait_ms);
-  insert into pawl.lanes as n (lock) select distinct unnest(p_locks) order by 1 on conflict (lock) do update set seq = n.seq + 1;
+  insert into pawl.lanes as n (lock) select distinct unnest(p_locks) collate "C" order by 1 on conflict (lock) do update set seq = n.seq + 1;
   select * into k from pawl.clock c where c.incarnation = pawl.incarnation();
   if not found then return; end if;
-  for i in 1 .. cardinality(p_runs) loop
-    select * into p from pawl.periods x where x.lock = p_locks[i] and x.ended_at is null and x.state = 'open'
-     order by x.scheduled_at, x.job, x.key, x.revision limit 1;        -- one that waits for its retry holds the line
-    continue when not found or p.job <> all (p_jobs) or p.not_before > clock_timestamp();
-    select * into l from pawl.locks o where o.name = p_locks[i] and o.token = p_tokens[i] and o.grant_id = p_runs[i] for update skip locked;
-    at := clock_timestamp();
-    continue when not found or l.expires_at <= at;
-    update pawl.periods x set state = 'complete', reason = null, ended_at = at from pawl.runs r
-     where r.id = p_runs[i] and r.ended_at is null and x.job = r.job and x.key = r.key and x.revision = r.revision
-       and x.run = p_runs[i] and x.state = 'running' returning r.delivery into courier;
-    continue when not found;
-    update pawl.runs x set state = 'complete', ended_at = at, done = coalesce(nullif(p_done[i], -1), x.done), total = coalesce(nullif(p_total[i], -1), x.total)
-     where x.id = p_runs[i];
-    lasts := p_ttls[array_position(p_jobs, p.job)] * interval '1 ms';
+  with held as materialized (
+    select q.*, h.*, o.incarnation, o.grant_id, o.holder, o.key as owner, o.acquired_at as since, o.expires_at as until, o.beats, o.longest_gap,
+           p_ttls[array_position(p_jobs, h.job)] * interval '1 ms' as ttl
+      from unnest(p_runs, p_locks, p_tokens, p_fresh, p_done, p_total) q (run, lock, token, fresh, done, total)
+     cross join lateral (
+        select x.job, x.key, x.revision, x.attempts, x.max_attempts, x.scheduled_at, x.start_at, x.end_at, x.not_before
+          from pawl.periods x where x.lock = q.lock and x.ended_at is null and x.state = 'open'
+         order by x.scheduled_at, x.job, x.key, x.revision limit 1) h                      -- one that waits for its retry holds the line
+      join pawl.locks o on o.name = q.lock and o.token = q.token and o.grant_id = q.run
+     where h.job = any (p_jobs) and (h.not_before is null or h.not_before <= clock_timestamp())
+       for update of o skip locked
+  ), judged as materialized (
+    select h.*, clock_timestamp() as at from held h
+  ), completed as (
+    update pawl.periods x set state = 'complete', reason = null, ended_at = j.at
+      from judged j join pawl.runs r on r.id = j.run
+     where j.until > j.at and r.state = 'running' and x.job = r.job and x.key = r.key and x.revision = r.revision and x.run = j.run and x.state = 'running'
+    returning j.*, r.delivery
+  ), ended as (
+    update pawl.runs x set state = 'complete', ended_at = c.at, done = coalesce(nullif(c.done, -1), x.done), total = coalesce(nullif(c.total, -1), x.total)
+      from completed c where x.id = c.run
+  ), moved as (
     update pawl.locks o
-       set token = pawl.next_token(l.token, l.incarnation = k.incarnation, k.floor), incarnation = k.incarnation, grant_id = p_fresh[i],
-           holder = p_holder, ttl = lasts, beats = 0, longest_gap = '0', acquired_at = at, renewed_at = at, expires_at = at + lasts
-     where o.name = l.name returning o.token into tok;
+       set token = pawl.next_token(c.token, c.incarnation = k.incarnation, k.floor), incarnation = k.incarnation, grant_id = c.fresh,
+           holder = p_holder, ttl = c.ttl, beats = 0, longest_gap = '0', acquired_at = c.at, renewed_at = c.at, expires_at = c.at + c.ttl
+      from completed c where o.name = c.lock
+    returning c.*, o.token as heir
+  ), past as (
     insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, ended_at, how, successor, beats, longest_gap)
-    values (l.name, l.token, l.grant_id, l.holder, l.key, l.acquired_at, at, 'released', tok, l.beats, l.longest_gap);
-    return next pawl.begin_run(p, p_fresh[i], tok, p_holder, courier, at, lasts);
-  end loop;
+    select m.lock, m.token, m.grant_id, m.holder, m.owner, m.since, m.at, 'released', m.heir, m.beats, m.longest_gap from moved m
+  )
+  select array_agg((m.lock, 'started', m.fresh, m.heir, m.job, m.key, m.revision, m.attempts + 1, m.max_attempts, m.scheduled_at, m.start_at, m.end_at,
+                    m.at, m.at + m.ttl, null, null, m.delivery, m.ttl)::pawl.started) into granted from moved m;
+  if granted <> '{}' then return query select * from pawl.begin_runs(granted, p_holder); end if;
 end $$;
 -- +goose StatementEnd
 
@@ -213,5 +236,5 @@ end $$;
 drop function pawl.handover(uuid[], text[], bigint[], uuid[], text, text[], bigint[], bigint[], bigint[], int),
               pawl.finish(uuid[], text[], bigint[], text[], bigint[], text[], bigint[], bigint[], boolean, int),
               pawl.start(text[], uuid[], bigint[], text, text[], bigint[], bigint, bigint[], int),
-              pawl.begin_run(pawl.periods, uuid, bigint, text, bigint, timestamptz, interval), pawl.patient(int);
+              pawl.births(pawl.started[], text), pawl.begin_runs(pawl.started[], text), pawl.patient(int);
 drop type pawl.started;
