@@ -7,10 +7,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// acquireSQL asks for many locks, each as if it were alone: what waits while a call is on its way goes with the next.
-// $1 names, $2 holders, $3 grant ids, $4 ttls in µs, $5 keys, $6 reenter: also take a row whose holder and key are the
-// caller's. One row for each; see the function. It never waits, so that none of them holds up the others.
+// acquireSQL asks for one lock. $1 name, $2 holder, $3 grant id, $4 ttl in µs, $5 key, $6 reenter: also take a row whose holder
+// and key are the caller's. One row always; see the function.
 const acquireSQL = `
+select 1, outcome, coalesce(token, 0), coalesce(holder, ''), acquired_at, expires_at
+  from pawl.acquire($1::text, $2::text, $3::text::uuid, $4::bigint * interval '1 us', $5::text, $6::boolean)`
+
+// acquireManySQL asks for many, each as if it were alone: what waits while a call is on its way goes with the next. It never
+// waits, so that none of them holds up the others.
+const acquireManySQL = `
 select q.nth, a.outcome, coalesce(a.token, 0), coalesce(a.holder, ''), a.acquired_at, a.expires_at
   from unnest($1::text[], $2::text[], $3::text[]::uuid[], $4::bigint[], $5::text[], $6::boolean[]) with ordinality q (name, holder, grant_id, ttl, key, reenter, nth)
  cross join lateral pawl.acquire(q.name, q.holder, q.grant_id, q.ttl * interval '1 us', q.key, q.reenter) a`
@@ -25,6 +30,9 @@ type grant struct {
 }
 
 func (r *Repo) acquireMany(ctx context.Context, qs []Request) ([]grant, error) {
+	if q := qs[0]; len(qs) == 1 {
+		return r.acquireAll(ctx, 1, acquireSQL, q.Lock, q.Holder, q.Grant.String(), q.TTL.Microseconds(), q.Key, q.Reenter)
+	}
 	n := len(qs)
 	names, holders, grants, keys := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	ttls, reenter := make([]int64, n), make([]bool, n)
@@ -32,8 +40,12 @@ func (r *Repo) acquireMany(ctx context.Context, qs []Request) ([]grant, error) {
 		names[i], holders[i], grants[i], keys[i] = q.Lock, q.Holder, q.Grant.String(), q.Key
 		ttls[i], reenter[i] = q.TTL.Microseconds(), q.Reenter
 	}
+	return r.acquireAll(ctx, n, acquireManySQL, names, holders, grants, ttls, keys, reenter)
+}
+
+func (r *Repo) acquireAll(ctx context.Context, n int, sql string, args ...any) ([]grant, error) {
 	out, outcome, sent := make([]grant, n), "", Now()
-	err := r.alone(ctx, query{acquireSQL, []any{names, holders, grants, ttls, keys, reenter}, func(rows pgx.Rows) error {
+	err := r.alone(ctx, query{sql, args, func(rows pgx.Rows) error {
 		var nth int
 		var a grant
 		_, err := pgx.ForEachRow(rows, []any{&nth, &a.outcome, &a.token, &a.holder, &a.acquired, &a.expires}, func() error {

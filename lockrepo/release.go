@@ -11,11 +11,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// releaseSQL gives many locks back. $1 names, in their order; $2 tokens (null: whichever this grant has), $3 grant ids, $4
-// how long it waits for one row (null: as ever). An empty how: not held.
-const releaseSQL = `
+// $1 name, $2 token (null: whichever this grant has), $3 grant id. An empty how: not held.
+const releaseSQL = `select 1, coalesce(how, ''), coalesce(held, 0) from pawl.release($1::text, $2::bigint, $3::text::uuid)`
+
+// releaseManySQL gives many back, in the order of their names. Somebody who keeps a lock's row may hold up its own release
+// alone: together they wait only so long, then each by itself.
+const releaseManySQL = `
 select q.nth, coalesce(r.how, ''), coalesce(r.held, 0)
-  from (select set_config('lock_timeout', coalesce($4, current_setting('lock_timeout')), true) as wait offset 0) s
+  from (select set_config('lock_timeout', '250ms', true) as wait offset 0) s
  cross join unnest($1::text[], $2::bigint[], $3::text[]::uuid[]) with ordinality q (name, token, grant_id, nth)
  cross join lateral pawl.release(q.name, q.token, case when s.wait is not null then q.grant_id end) r`
 
@@ -30,10 +33,10 @@ type releaseAnswer struct {
 	seconds float64
 }
 
-// Somebody who keeps a lock's row may hold up its own release alone: together they wait only so long, then each by itself.
-const waitTogether = "250ms"
-
 func (r *Repo) releaseMany(ctx context.Context, qs []releaseRequest) ([]releaseAnswer, error) {
+	if q := qs[0]; len(qs) == 1 {
+		return r.releaseAll(ctx, []int{0}, releaseSQL, q.lock, q.token, q.grant)
+	}
 	n, order := len(qs), make([]int, len(qs))
 	for i := range order {
 		order[i] = i
@@ -43,12 +46,13 @@ func (r *Repo) releaseMany(ctx context.Context, qs []releaseRequest) ([]releaseA
 	for i, o := range order {
 		names[i], tokens[i], grants[i] = qs[o].lock, qs[o].token, qs[o].grant
 	}
-	var wait *string
-	if n > 1 {
-		wait = new(waitTogether)
-	}
-	out, outcome := make([]releaseAnswer, n), ""
-	err := r.alone(ctx, query{releaseSQL, []any{names, tokens, grants, wait}, func(rows pgx.Rows) error {
+	return r.releaseAll(ctx, order, releaseManySQL, names, tokens, grants)
+}
+
+// releaseAll answers in the order of the requests.
+func (r *Repo) releaseAll(ctx context.Context, order []int, sql string, args ...any) ([]releaseAnswer, error) {
+	out, outcome := make([]releaseAnswer, len(order)), ""
+	err := r.alone(ctx, query{sql, args, func(rows pgx.Rows) error {
 		var nth int
 		var a releaseAnswer
 		_, err := pgx.ForEachRow(rows, []any{&nth, &a.how, &a.seconds}, func() error {

@@ -5,6 +5,8 @@
 -- +goose Up
 
 -- At most so long does a transaction wait for one row, and it must be READ COMMITTED: one snapshot would judge by what was.
+-- In a transaction of the user's, whose end is its last statement, the plans are chosen as on connections of ours: once,
+-- by key, not anew at each call.
 -- +goose StatementBegin
 create function pawl.patient(p_wait_ms int) returns boolean language plpgsql volatile as $$
 declare done text;
@@ -15,6 +17,11 @@ begin
   end if;
   if current_setting('synchronous_commit') = 'off' then perform pawl.flushed(); end if;
   done := set_config('lock_timeout', p_wait_ms || 'ms', true);
+  if current_setting('plan_cache_mode') <> 'force_generic_plan' then
+    done := set_config('plan_cache_mode', 'force_generic_plan', true);
+    done := set_config('enable_seqscan', 'off', true);
+    done := set_config('jit', 'off', true);
+  end if;
   return true;
 end $$;
 -- +goose StatementEnd
