@@ -16,12 +16,13 @@ import (
 
 // Request says what to acquire, for callers that need more than [Repo.Acquire].
 type Request struct {
-	Lock    string
-	Holder  string        // default Config.Holder
-	Key     string        // a word of the caller's about this claim, such as an idempotency key; may be empty
-	Grant   uuid.UUID     // asked again with it, the same grant is answered while it lives; default a new one
-	TTL     time.Duration // 100 ms to 24 h; default Config.TTL
-	Reenter bool          // also take the lock from a live lease with the same holder and key; the token grows
+	Lock      string
+	Holder    string        // default Config.Holder
+	Key       string        // whose claim it is, beside the holder: the API key's id; may be empty
+	Grant     uuid.UUID     // asked again with it, the same grant is answered while it lives; default a new one
+	TTL       time.Duration // 100 ms to 24 h; default Config.TTL
+	Reenter   bool          // also take the lock from a live lease with the same holder and key; the token grows
+	RequestID string        // the request that asks, for the log and the tenure; may be empty
 }
 
 // Acquire tries once to take the lock for ttl (0: Config.TTL; else 100 ms to

@@ -3,7 +3,7 @@ package lockrepo
 import (
 	"time"
 
-	"pawl/internal/wall"
+	"pawl/internal/clocks"
 )
 
 // Instant is one reading of this machine's three clocks. Its zero value is
@@ -17,21 +17,19 @@ type Instant struct {
 // Now reads the clocks. A lease is trusted from the reading that was taken
 // before its request was sent.
 func Now() Instant {
-	at := time.Now()
-	return Instant{at: at, clock: wall.Of(at), boot: bootTime()}
+	r := clocks.Now()
+	return Instant{at: r.At, clock: r.Wall, boot: r.Boot}
+}
+
+func (i Instant) reading() clocks.Reading {
+	return clocks.Reading{At: i.at, Wall: i.clock, Boot: i.boot}
 }
 
 // proven is the time since then that no setting of a clock can change.
-func (i Instant) proven(then Instant) time.Duration {
-	return max(i.at.Sub(then.at), i.boot-then.boot)
-}
+func (i Instant) proven(then Instant) time.Duration { return i.reading().Proven(then.reading()) }
 
 // wall is the time since then by the wall clock.
-func (i Instant) wall(then Instant) time.Duration {
-	return i.clock.Sub(then.clock)
-}
+func (i Instant) wall(then Instant) time.Duration { return i.reading().ByWall(then.reading()) }
 
 // ahead is by how much the wall clock has gone further than the others.
-func (i Instant) ahead(then Instant) time.Duration {
-	return i.wall(then) - i.proven(then)
-}
+func (i Instant) ahead(then Instant) time.Duration { return i.reading().Ahead(then.reading()) }

@@ -18,6 +18,13 @@ var (
 	ErrEnded = errors.New("lockrepo: grant has ended; use a new grant id")
 	// ErrNotFound says that there is no lock of that name.
 	ErrNotFound = errors.New("lockrepo: no such lock")
+	// ErrReused says that an idempotency key has come back with another request.
+	ErrReused = errors.New("lockrepo: idempotency key was used for another request; use a new key")
+	// ErrMismatch says that the lease is live and somebody else's: another
+	// holder's, or the same holder's under another key.
+	ErrMismatch = errors.New("lockrepo: lock is held by another holder or key")
+	// ErrPrecondition says that the token given is not the current one.
+	ErrPrecondition = errors.New("lockrepo: token is not the current one")
 	// ErrExpired is the cause of a loss by time.
 	ErrExpired = errors.New("lockrepo: lease expired")
 	// ErrTakenOver is the cause of a loss to a successor.
