@@ -15,6 +15,7 @@ import (
 	"pawl/jobs"
 	"pawl/jobs/schedule"
 	"pawl/lockrepo"
+	"pawl/lockrepo/keys"
 	"pawl/migrations"
 )
 
@@ -57,7 +58,7 @@ func codeOf(err error) int {
 		return codeOK
 	case errors.As(err, &own):
 		return own.code
-	case is(err, jobs.ErrUnknownJob, jobs.ErrState, lockrepo.ErrNotFound, pgdev.ErrNoBinaries), wrongInput(err):
+	case is(err, jobs.ErrUnknownJob, jobs.ErrState, lockrepo.ErrNotFound, keys.ErrNotFound, pgdev.ErrNoBinaries), wrongInput(err):
 		return codeUsage
 	case is(err, lockrepo.ErrHeld, lockrepo.ErrNotHeld, lockrepo.ErrEnded, fence.ErrStale, fence.ErrUnfenced,
 		fence.ErrOtherLock, fence.ErrOtherDatabase, jobs.ErrComplete, jobs.ErrRunning):
@@ -113,6 +114,8 @@ func sentence(err error) string {
 		s = "this database was restored from another server: if this copy may run what it owes, say so with: pawl adopt"
 	case errors.Is(err, lockrepo.ErrNotFound):
 		s += "; list them with: pawl lock ls"
+	case errors.Is(err, keys.ErrNotFound):
+		s += "; list them with: pawl key ls"
 	case !errors.As(err, &pg):
 	case pg.Code == "42P01" || pg.Code == "3F000":
 		s = pg.Message + "; if pawl's schema is meant, run: pawl migrate up"
@@ -121,7 +124,7 @@ func sentence(err error) string {
 	default:
 		s = strings.ReplaceAll(s, pg.Error(), pg.Message) // without the SQLSTATE
 	}
-	for _, room := range []string{"jobs: ", "lockrepo: ", "fence: ", "migrations: check: ", "migrations: ", "pgdev: ", "web: ", "settlement: "} {
+	for _, room := range []string{"jobs: ", "lockrepo: ", "keys: ", "fence: ", "migrations: check: ", "migrations: ", "pgdev: ", "web: ", "settlement: "} {
 		s = strings.TrimPrefix(s, room)
 	}
 	return mask(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; "))

@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "keys": keys, "sql": query, "oneline": oneLine,
+			"exits": exits, "keys": keysOf, "sql": query, "oneline": oneLine,
 		},
 		RequireExplicitExec: true,
 	})
@@ -63,8 +63,8 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// keys KEY… compares the keys of the last output, one JSON object or an array of them; nothing else may be there.
-func keys(ts *testscript.TestScript, _ bool, args []string) {
+// keysOf is keys KEY…: it compares the keys of the last output, one JSON object or an array of them; nothing else may be there.
+func keysOf(ts *testscript.TestScript, _ bool, args []string) {
 	dec := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout")))
 	var value any
 	if err := dec.Decode(&value); err != nil {
