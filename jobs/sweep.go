@@ -26,7 +26,7 @@ select r.id::text, r.lock, (extract(epoch from live.expires_at - clock_timestamp
 const sweepSQL = `
 with l as materialized (select * from pawl.locks where name = $2 for update skip locked
 ), dead as materialized (
-  select r.*, l.grant_id = r.id as mine, l.key as lock_key, l.acquired_at, l.expires_at, l.beats, l.longest_gap
+  select r.*, l.grant_id = r.id as mine, l.key as lock_key, l.request_id, l.acquired_at, l.expires_at, l.beats, l.longest_gap
     from pawl.runs r left join l on true
    where r.id = $1::text::uuid and r.ended_at is null
      and case when l.name is null then not exists (select from pawl.locks x where x.name = $2)
@@ -55,8 +55,8 @@ with l as materialized (select * from pawl.locks where name = $2 for update skip
   update pawl.locks k set grant_id = null, holder = null, key = null, expires_at = null, renewed_at = clock_timestamp()
     from dead d join lost on true where k.name = $2 and d.mine
 ), ended as (
-  insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, ended_at, how, beats, longest_gap)
-  select d.lock, d.token, d.id, d.holder, d.lock_key, d.acquired_at, d.expires_at, 'expired', d.beats, d.longest_gap
+  insert into pawl.tenures (lock, token, grant_id, holder, key, request_id, acquired_at, expires_at, ended_at, how, beats, longest_gap)
+  select d.lock, d.token, d.id, d.holder, d.lock_key, d.request_id, d.acquired_at, d.expires_at, d.expires_at, 'expired', d.beats, d.longest_gap
     from dead d join lost on true where d.mine
 )
 select lost.job, lost.key, lost.attempt, lost.token, coalesce(lost.holder, ''), lost.state, coalesce((select state from per), '') from lost`

@@ -28,11 +28,11 @@ const forceSQL = `
 with mine as materialized (
   select * from pawl.locks where name = $1 and token = $2 and grant_id is not null for no key update
 ), freed as (
-  update pawl.locks l set grant_id = null, holder = null, key = null, expires_at = null, renewed_at = clock_timestamp()
+  update pawl.locks l set grant_id = null, holder = null, key = null, request_id = null, expires_at = null, renewed_at = clock_timestamp()
     from mine m where l.name = m.name returning l.name
 ), ended as (
-  insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, ended_at, how, beats, longest_gap)
-  select name, token, grant_id, holder, key, acquired_at, clock_timestamp(), 'forced', beats, longest_gap from mine
+  insert into pawl.tenures (lock, token, grant_id, holder, key, request_id, acquired_at, expires_at, ended_at, how, beats, longest_gap)
+  select name, token, grant_id, holder, key, request_id, acquired_at, expires_at, clock_timestamp(), 'forced', beats, longest_gap from mine
   returning *
 ), noted as (
   insert into pawl.audit (actor, action, lock, token, reason, detail)

@@ -30,8 +30,9 @@ create table pawl.locks (
     token       bigint not null,                    -- only grows; stays when the lease ends
     incarnation bigint not null,                    -- that issued the token
     grant_id    uuid,                               -- null: free
-    holder      text,
-    key         text collate "C",
+    holder      text collate "C",
+    key         text collate "C",                   -- API: its key's id, or 'anonymous'; Go: '' or the caller's; a run: null
+    request_id  text,                               -- that acquired it
     ttl         interval,
     acquired_at timestamptz,
     renewed_at  timestamptz,
@@ -45,9 +46,11 @@ create table pawl.tenures (
     lock        text collate "C" not null,
     token       bigint not null,
     grant_id    uuid not null,
-    holder      text,
+    holder      text collate "C",
     key         text collate "C",
+    request_id  text,
     acquired_at timestamptz,
+    expires_at  timestamptz,                        -- when it would have ended
     ended_at    timestamptz not null,
     how         text not null,                      -- released, expired, taken_over, reacquired, forced
     successor   bigint,
@@ -57,6 +60,7 @@ create table pawl.tenures (
 );
 create unique index tenures_grant on pawl.tenures (grant_id, lock);   -- an ended grant is refused
 create index tenures_ended on pawl.tenures using brin (ended_at);   -- written in its order
+create index tenures_holder on pawl.tenures (lock, holder) where key <> '';   -- who once held it, of the API's callers
 create index tenures_stale on pawl.tenures (ended_at) where how in ('expired', 'taken_over', 'forced');
 
 -- Writes that the fence turned away, and those that a table protected in log mode let pass. nth numbers the former

@@ -307,7 +307,7 @@ end $$;
 -- just won, or some transaction has the row), adopt (the server has restarted), ended (this grant is over), or begin
 -- (the transaction isn't READ COMMITTED READ WRITE: ask inside one that is).
 -- +goose StatementBegin
-create function pawl.acquire(p_name text, p_holder text, p_grant uuid, p_ttl interval, p_key text, p_reenter boolean,
+create function pawl.acquire(p_name text, p_holder text, p_grant uuid, p_ttl interval, p_key text, p_reenter boolean, p_request text default null,
   out outcome text, out token bigint, out holder text, out acquired_at timestamptz, out expires_at timestamptz)
 language plpgsql volatile as $$
 #variable_conflict use_column
@@ -328,8 +328,8 @@ begin
     if c.over then outcome := 'ended'; return; end if;
     outcome := 'again';
     if not pg_try_advisory_xact_lock(hashtext('pawl.locks'), hashtext(p_name)) then return; end if;
-    insert into pawl.locks as n (name, token, incarnation, grant_id, holder, key, ttl, acquired_at, renewed_at, expires_at)
-    select p_name, pawl.next_token(null, true, k.floor), k.incarnation, p_grant, p_holder, p_key, p_ttl,
+    insert into pawl.locks as n (name, token, incarnation, grant_id, holder, key, request_id, ttl, acquired_at, renewed_at, expires_at)
+    select p_name, pawl.next_token(null, true, k.floor), k.incarnation, p_grant, p_holder, p_key, p_request, p_ttl,
            clock_timestamp(), clock_timestamp(), clock_timestamp() + p_ttl
       from pawl.clock k where k.incarnation = pawl.incarnation() and not exists (select from pawl.locks x where x.name = p_name)
     on conflict (name) do nothing
@@ -363,11 +363,11 @@ begin
   end if;
   update pawl.locks o
      set token = pawl.next_token(l.token, l.incarnation = c.now_incarnation, c.floor), incarnation = c.now_incarnation, grant_id = p_grant,
-         holder = p_holder, key = p_key, ttl = p_ttl, acquired_at = at, renewed_at = at, expires_at = at + p_ttl, beats = 0, longest_gap = '0'
+         holder = p_holder, key = p_key, request_id = p_request, ttl = p_ttl, acquired_at = at, renewed_at = at, expires_at = at + p_ttl, beats = 0, longest_gap = '0'
    where o.name = p_name returning o.token, o.holder, o.acquired_at, o.expires_at into token, holder, acquired_at, expires_at;
   if l.grant_id is not null then   -- history: the lease that was found expired, or that its holder takes again
-    insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, ended_at, how, successor, beats, longest_gap)
-    values (l.name, l.token, l.grant_id, l.holder, l.key, l.acquired_at, least(l.expires_at, at),
+    insert into pawl.tenures (lock, token, grant_id, holder, key, request_id, acquired_at, expires_at, ended_at, how, successor, beats, longest_gap)
+    values (l.name, l.token, l.grant_id, l.holder, l.key, l.request_id, l.acquired_at, l.expires_at, least(l.expires_at, at),
             case when own then 'reacquired' else 'taken_over' end, acquire.token, l.beats, l.longest_gap);
   elsif c.how in ('expired', 'forced') or l.token <> c.token or c.grant_id is not null then   -- or that the sweep or a person has ended
     update pawl.tenures e set how = case e.how when 'expired' then 'taken_over' else e.how end, successor = acquire.token
@@ -378,7 +378,7 @@ end $$;
 -- +goose StatementEnd
 
 -- Gives a lock back. The row stays, so that tokens go on growing. p_token null: whichever this grant has. It awaits no
--- flush, since a release lost in a crash is an expiry, and wakes the lane that waits. No answer (how is null): not held; begin: as above.
+-- flush, since a release lost in a crash is an expiry, and wakes the lane or the caller that waits. No answer (how is null): not held; begin: as above.
 -- +goose StatementBegin
 create function pawl.release(p_name text, p_token bigint, p_grant uuid, out how text, out held double precision)
 language plpgsql volatile as $$
@@ -387,15 +387,16 @@ begin
   if current_setting('transaction_isolation') <> 'read committed' or current_setting('transaction_read_only')::boolean then
     how := 'begin'; return;
   end if;
-  select o.*, exists (select from pawl.lanes n where n.lock = p_name and n.not_before is not null) as wanted into l from pawl.locks o
+  select o.*, exists (select from pawl.lanes n where n.lock = p_name and n.not_before is not null)
+           or exists (select from pawl.waiters w where w.lock = p_name and w.until > clock_timestamp()) as wanted into l from pawl.locks o
    where o.name = p_name and o.grant_id = p_grant and (p_token is null or o.token = p_token) for no key update of o;
   if not found then return; end if;
   at := clock_timestamp();
   how := case when l.expires_at > at then 'released' else 'expired' end;
   held := extract(epoch from least(l.expires_at, at) - l.acquired_at);
-  update pawl.locks o set grant_id = null, holder = null, key = null, expires_at = null, renewed_at = at where o.name = p_name;
-  insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, ended_at, how, beats, longest_gap)
-  values (l.name, l.token, l.grant_id, l.holder, l.key, l.acquired_at, least(l.expires_at, at), how, l.beats, l.longest_gap);
+  update pawl.locks o set grant_id = null, holder = null, key = null, request_id = null, expires_at = null, renewed_at = at where o.name = p_name;
+  insert into pawl.tenures (lock, token, grant_id, holder, key, request_id, acquired_at, expires_at, ended_at, how, beats, longest_gap)
+  values (l.name, l.token, l.grant_id, l.holder, l.key, l.request_id, l.acquired_at, l.expires_at, least(l.expires_at, at), how, l.beats, l.longest_gap);
   done := set_config('synchronous_commit', 'off', true);
   if l.wanted then perform pg_notify('pawl_released', p_name); end if;   -- each notification takes a lock on all commits
 end $$;
@@ -460,7 +461,7 @@ $$;
 drop trigger deleted on pawl.locks;
 drop trigger truncated on pawl.locks;
 drop function pawl.after(text, int, int), pawl.advance(text[]), pawl.leave(text[]), pawl.lane(text[]), pawl.refuse(text, bigint, text, text),
-              pawl.acquire(text, text, uuid, interval, text, boolean), pawl.release(text, bigint, uuid),
+              pawl.acquire(text, text, uuid, interval, text, boolean, text), pawl.release(text, bigint, uuid),
               pawl.check(text, bigint, text), pawl.once(text, bigint, text), pawl.fence(text, bigint, text[]),
               pawl.enforce(), pawl.guard_again(text, bigint), pawl.guard_one(text, bigint), pawl.guard(text, bigint), pawl.not_held(text, bigint, text), pawl.prune(interval, int),
               pawl.locks_deleted(), pawl.adopt(boolean), pawl.must(boolean, text), pawl.next_token(bigint, boolean, bigint), pawl.flushed(),

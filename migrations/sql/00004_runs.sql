@@ -111,7 +111,7 @@ begin
      and not exists (select from pawl.runs r where r.lock = q.lock and r.ended_at is null);
   if k.one then
     with free as materialized (                                                             -- peek, lock
-      select s.*, o.token as last, o.incarnation, o.grant_id, o.holder, o.key as owner, o.acquired_at as since, o.expires_at as until, o.beats, o.longest_gap
+      select s.*, o.token as last, o.incarnation, o.grant_id, o.holder, o.key as owner, o.request_id, o.acquired_at as since, o.expires_at as until, o.beats, o.longest_gap
         from unnest(ready) s join pawl.locks o on o.name = s.lock
        where o.grant_id is null or o.expires_at <= clock_timestamp() for update of o skip locked
     ), judged as materialized (
@@ -119,12 +119,12 @@ begin
     ), got as (
       update pawl.locks o
          set token = pawl.next_token(j.last, j.incarnation = k.incarnation, k.floor), incarnation = k.incarnation, grant_id = j.run, holder = p_holder,
-             key = null, ttl = j.ttl, beats = 0, longest_gap = '0', acquired_at = j.at, renewed_at = j.at, expires_at = j.at + j.ttl
+             key = null, request_id = null, ttl = j.ttl, beats = 0, longest_gap = '0', acquired_at = j.at, renewed_at = j.at, expires_at = j.at + j.ttl
         from judged j where o.name = j.lock and (j.grant_id is null or j.until <= j.at)      -- judge
       returning j.*, o.token as fresh
     ), past as (
-      insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, ended_at, how, successor, beats, longest_gap)
-      select g.lock, g.last, g.grant_id, g.holder, g.owner, g.since, g.until, 'taken_over', g.fresh, g.beats, g.longest_gap from got g where g.grant_id is not null
+      insert into pawl.tenures (lock, token, grant_id, holder, key, request_id, acquired_at, expires_at, ended_at, how, successor, beats, longest_gap)
+      select g.lock, g.last, g.grant_id, g.holder, g.owner, g.request_id, g.since, g.until, g.until, 'taken_over', g.fresh, g.beats, g.longest_gap from got g where g.grant_id is not null
     ), heirs as (
       update pawl.tenures e set how = case e.how when 'expired' then 'taken_over' else e.how end, successor = g.fresh
         from got g where e.lock = g.lock and e.token = g.last and e.how in ('expired', 'forced') and g.grant_id is null
@@ -178,9 +178,10 @@ begin
   if cardinality(fine) < cardinality(p_runs) and p_strict then perform pawl.must(false, 'PW002'); end if;
   update pawl.runs x set state = q.outcome, error = nullif(q.error, ''), ended_at = at, done = coalesce(nullif(q.done, -1), x.done), total = coalesce(nullif(q.total, -1), x.total)
     from unnest(p_runs, p_outcomes, p_errors, p_done, p_total) q (run, outcome, error, done, total) where x.id = q.run and q.run = any (fine);
-  insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, ended_at, how, beats, longest_gap)
-  select l.name, l.token, l.grant_id, l.holder, l.key, l.acquired_at, at, 'released', l.beats, l.longest_gap from pawl.locks l where l.name = any (freed);
+  insert into pawl.tenures (lock, token, grant_id, holder, key, request_id, acquired_at, expires_at, ended_at, how, beats, longest_gap)
+  select l.name, l.token, l.grant_id, l.holder, l.key, l.request_id, l.acquired_at, l.expires_at, at, 'released', l.beats, l.longest_gap from pawl.locks l where l.name = any (freed);
   update pawl.locks o set grant_id = null, holder = null, key = null, expires_at = null, renewed_at = at where o.name = any (freed);
+  perform pg_notify('pawl_released', w.lock) from pawl.waiters w where w.lock = any (freed) and w.until > at group by w.lock;
   select array_agg(distinct x.lock) into waiting from pawl.periods x where x.lock = any (p_locks) and x.ended_at is null and x.state = 'open';
   if waiting <> '{}' then perform pawl.leave(waiting); end if;
   return query select q.run, q.run = any (fine) from unnest(p_runs) q (run);
@@ -203,7 +204,7 @@ begin
   select * into k from pawl.clock c where c.incarnation = pawl.incarnation();
   if not found then return; end if;
   with held as materialized (
-    select q.*, h.*, o.incarnation, o.grant_id, o.holder, o.key as owner, o.acquired_at as since, o.expires_at as until, o.beats, o.longest_gap,
+    select q.*, h.*, o.incarnation, o.grant_id, o.holder, o.key as owner, o.request_id, o.acquired_at as since, o.expires_at as until, o.beats, o.longest_gap,
            p_ttls[array_position(p_jobs, h.job)] * interval '1 ms' as ttl
       from unnest(p_runs, p_locks, p_tokens, p_fresh, p_done, p_total) q (run, lock, token, fresh, done, total)
      cross join lateral (
@@ -230,8 +231,8 @@ begin
       from completed c where o.name = c.lock
     returning c.*, o.token as heir
   ), past as (
-    insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, ended_at, how, successor, beats, longest_gap)
-    select m.lock, m.token, m.grant_id, m.holder, m.owner, m.since, m.at, 'released', m.heir, m.beats, m.longest_gap from moved m
+    insert into pawl.tenures (lock, token, grant_id, holder, key, request_id, acquired_at, expires_at, ended_at, how, successor, beats, longest_gap)
+    select m.lock, m.token, m.grant_id, m.holder, m.owner, m.request_id, m.since, m.until, m.at, 'released', m.heir, m.beats, m.longest_gap from moved m
   )
   select array_agg((m.lock, 'started', m.fresh, m.heir, m.job, m.key, m.revision, m.attempts + 1, m.max_attempts, m.scheduled_at, m.start_at, m.end_at,
                     m.at, m.at + m.ttl, null, null, m.delivery, m.ttl)::pawl.started) into granted from moved m;
