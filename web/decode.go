@@ -65,7 +65,7 @@ func parseRelease(body []byte, rawQuery string) (owner string, _ []fault, _ erro
 		return "", nil, err
 	}
 	if len(body) > 0 {
-		more := []fault(nil)
+		var more []fault
 		if owner, more, err = parseOwner(body); err != nil {
 			return "", nil, err
 		}

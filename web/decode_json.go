@@ -3,22 +3,21 @@ package web
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"unicode/utf8"
 )
 
 // strictJSON tells whether body is one unambiguous JSON text. encoding/json checks the grammar, what follows the
-// text, and the depth; it lets pass what two readers may read differently: bytes that aren't UTF-8, half of a surrogate pair,
-// and a name given twice.
+// text, and the depth; it lets pass what two readers may read differently: bytes that aren't UTF-8, half of a surrogate
+// pair, and a name given twice.
 func strictJSON(body []byte) error {
 	if !utf8.Valid(body) {
 		return malformedError("The body is not UTF-8: send JSON in UTF-8, without a byte order mark.")
 	}
 	var whole json.RawMessage
 	if err := json.Unmarshal(body, &whole); err != nil {
-		return malformedError("The body is not one JSON text" + where(err) + ": send one JSON object and nothing after it.")
+		return malformedError("The body is not one JSON text (" + err.Error() + "): send one JSON object and nothing after it.")
 	}
 	if at := loneSurrogate(body); at >= 0 {
 		return malformedError(fmt.Sprintf("The body has half of a surrogate pair at byte %d: write the character itself.", at))
@@ -27,14 +26,6 @@ func strictJSON(body []byte) error {
 		return malformedError(fmt.Sprintf("The body has the same name twice in one object, at byte %d: send each once.", at))
 	}
 	return nil
-}
-
-func where(err error) string {
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
-		return fmt.Sprintf(" (at byte %d)", syntax.Offset)
-	}
-	return ""
 }
 
 // loneSurrogate is where a \u escape of half a pair stands in a valid JSON text, or -1. Only strings have backslashes.
