@@ -5,12 +5,33 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"pawl/fence"
 	"pawl/jobs"
 	"pawl/lockrepo"
+	"pawl/lockrepo/keys"
 )
+
+// API is what the lock API asks of [*lockrepo.Repo].
+type API interface {
+	AcquireRequest(ctx context.Context, q lockrepo.Request) (lockrepo.Lease, error)
+	AcquireIdempotent(ctx context.Context, q lockrepo.Request, idempotencyKey string, body [32]byte) (lockrepo.Lease, error)
+	RenewAs(ctx context.Context, a lockrepo.As) (lockrepo.Info, error)
+	ReleaseAs(ctx context.Context, a lockrepo.As) error
+	Show(ctx context.Context, lock string) (lockrepo.Info, error)
+	List(ctx context.Context, f lockrepo.Filter) ([]lockrepo.Info, error)
+	History(ctx context.Context, lock string, limit int, before int64) ([]lockrepo.Tenure, error)
+	CheckTarget(ctx context.Context, tok fence.Token, target string) (current bool, last *int64, err error)
+}
+
+// Keys is what the sign-in asks of [*keys.Store].
+type Keys interface {
+	Check(ctx context.Context, bearer string) (keys.Key, error)
+	Any(ctx context.Context) (bool, error)
+}
 
 // Locks is what the page asks of [*lockrepo.Repo].
 type Locks interface {
@@ -29,6 +50,9 @@ type Jobs interface {
 type Config struct {
 	Locks    Locks
 	Jobs     Jobs
+	API      API                         // nil: the lock API is not found
+	Keys     Keys                        // nil, or no key ever made: everybody may do everything
+	MaxHold  time.Duration               // how long one lease of the lock API may be renewed; default 24 h
 	Ready    func(context.Context) error // nil, or why this process takes no work; a nil function is always ready
 	Gatherer prometheus.Gatherer         // nil: /metrics is not found
 	Insecure bool                        // reachable from elsewhere without a sign-in: the page and the log say so
@@ -39,6 +63,7 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.MaxHold = cmp.Or(c.MaxHold, 24*time.Hour)
 	c.Version = cmp.Or(c.Version, "unknown version")
 	if c.BasePath = strings.Trim(c.BasePath, "/"); c.BasePath != "" {
 		c.BasePath = "/" + c.BasePath

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Handler serves the page, its JSON, and what [HealthHandler] serves, all below Config.BasePath.
+// Handler serves the page, its JSON, the lock API if Config.API is there, and what [HealthHandler] serves, all below
+// Config.BasePath.
 func Handler(cfg Config) http.Handler {
 	cfg = cfg.withDefaults()
 	if cfg.Insecure {
@@ -14,21 +15,28 @@ func Handler(cfg Config) http.Handler {
 	}
 	mux := http.NewServeMux()
 	health(mux, cfg)
-	o := &overview{cfg: cfg, snapshots: newSnapshots(cfg.Locks, cfg.Jobs, cfg.Logger)}
-	mux.HandleFunc("GET /{$}", o.page)
-	mux.HandleFunc("GET /api/overview", o.json)
+	g, o := newGate(cfg), &overview{cfg: cfg, snapshots: newSnapshots(cfg.Locks, cfg.Jobs, cfg.Logger)}
+	role := roleOf(http.MethodGet, "/api/overview") // the page shows the same
+	mux.HandleFunc("GET /{$}", g.guarded(cfg.BasePath, role, o.page, o.pageAway))
+	mux.HandleFunc("GET /api/overview", g.guarded(cfg.BasePath, role, o.json, o.jsonAway))
 	mux.HandleFunc("GET /static/{hash}/{file}", func(w http.ResponseWriter, r *http.Request) {
 		serveStatic(w, r, cfg.BasePath)
 	})
-	return secured(mounted(cfg.BasePath, mux))
+	return framed(cfg.BasePath, mounted(cfg.BasePath, mux, newAPI(cfg, g)))
 }
 
 // HealthHandler serves /healthz, /readyz and /metrics only, for an address that the page isn't shown on.
 func HealthHandler(cfg Config) http.Handler {
 	cfg = cfg.withDefaults()
+	cfg.API = nil
 	mux := http.NewServeMux()
 	health(mux, cfg)
-	return secured(mounted(cfg.BasePath, mux))
+	return framed(cfg.BasePath, mounted(cfg.BasePath, mux, newAPI(cfg, newGate(cfg))))
+}
+
+// framed is what holds for every request and every answer.
+func framed(base string, next http.Handler) http.Handler {
+	return identified(secured(bounded(base, next)))
 }
 
 // secured sets the headers that every answer carries. Nothing but our own files is loaded, nothing inline runs, and
@@ -48,11 +56,15 @@ func secured(next http.Handler) http.Handler {
 	})
 }
 
-// mounted serves mux below base. What the mux would refuse or redirect by itself becomes a problem document: no
-// redirect is ever sent, so a path has one spelling.
-func mounted(base string, mux *http.ServeMux) http.Handler {
+// mounted serves mux and the lock API below base. What the mux would refuse or redirect by itself becomes a problem
+// document: no redirect is ever sent, so a path has one spelling.
+func mounted(base string, mux *http.ServeMux, locks *api) http.Handler {
 	mux.HandleFunc("GET /problems/{slug}", explain)
 	inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if locks.owns(escapedPath(r.URL)) {
+			locks.ServeHTTP(w, r)
+			return
+		}
 		if r.URL.Path != path.Clean("/"+r.URL.Path) {
 			problem(w, r, base, notFound, "Nothing is here. The page is at "+base+"/.")
 			return
@@ -69,19 +81,30 @@ func mounted(base string, mux *http.ServeMux) http.Handler {
 	if base == "" {
 		return inner
 	}
-	below := http.StripPrefix(base, inner)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Path == base: // people leave the slash out
-			r = r.Clone(r.Context())
-			r.URL.Path, r.URL.RawPath = base+"/", ""
-			below.ServeHTTP(w, r)
-		case strings.HasPrefix(r.URL.Path, base+"/"):
-			below.ServeHTTP(w, r)
-		default:
-			problem(w, r, base, notFound, "Nothing is here. Everything is below "+base+"/.")
+		if below, ok := strip(r, base); ok {
+			inner.ServeHTTP(w, below)
+			return
 		}
+		problem(w, r, base, notFound, "Nothing is here. Everything is below "+base+"/.")
 	})
+}
+
+// strip takes base from the path, which may leave out the slash at its end, as people do.
+func strip(r *http.Request, base string) (*http.Request, bool) {
+	u := *r.URL
+	if u.Path == base && u.RawPath == "" {
+		u.Path = base + "/"
+	}
+	var below, rawBelow bool
+	u.Path, below = strings.CutPrefix(u.Path, base)
+	u.RawPath, rawBelow = strings.CutPrefix(u.RawPath, base)
+	if !below || !strings.HasPrefix(u.Path, "/") || r.URL.RawPath != "" && !rawBelow {
+		return nil, false
+	}
+	shallow := *r
+	shallow.URL = &u
+	return &shallow, true
 }
 
 // verdict keeps what the mux would have answered and drops the text.
@@ -95,15 +118,9 @@ func (v *verdict) WriteHeader(status int)      { v.status = status }
 func (v *verdict) Write(b []byte) (int, error) { return len(b), nil }
 
 func (v *verdict) answer(w http.ResponseWriter, r *http.Request, base string) {
-	allow := v.header.Get("Allow")
-	switch {
-	case v.status != http.StatusMethodNotAllowed:
-		problem(w, r, base, notFound, "Nothing is here. The page is at "+base+"/.")
-	case r.Method == http.MethodOptions:
-		w.Header().Set("Allow", allow+", OPTIONS")
-		w.WriteHeader(http.StatusNoContent)
-	default:
-		w.Header().Set("Allow", allow)
-		problem(w, r, base, methodNotAllowed, "Use one of "+allow+" here; nothing on these pages changes anything.")
+	if v.status == http.StatusMethodNotAllowed {
+		refuseMethod(w, r, base, v.header.Get("Allow"))
+		return
 	}
+	problem(w, r, base, notFound, "Nothing is here. The page is at "+base+"/.")
 }

@@ -27,7 +27,16 @@ var pages = sync.OnceValue(func() *template.Template {
 
 // page answers 503 when nothing could be read, with the page all the same: it says what is wrong.
 func (o *overview) page(w http.ResponseWriter, r *http.Request) {
-	n := o.snapshots.get(r.Context())
+	o.show(w, r, o.snapshots.get(r.Context()))
+}
+
+// pageAway is the page without a figure: whether it needs a key couldn't be asked either.
+func (o *overview) pageAway(w http.ResponseWriter, r *http.Request, err error) {
+	o.cfg.Logger.WarnContext(r.Context(), "web: keys can't be checked", "error", err)
+	o.show(w, r, unanswered(err))
+}
+
+func (o *overview) show(w http.ResponseWriter, r *http.Request, n *snapshot) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-cache")
@@ -82,7 +91,7 @@ func (o *overview) json(w http.ResponseWriter, r *http.Request) {
 	n := o.snapshots.get(r.Context())
 	for _, err := range n.errs() {
 		if err != nil {
-			problem(w, r, o.cfg.BasePath, unavailable, "The database "+lockrepo.Reason(err)+"; ask again.")
+			o.jsonAway(w, r, err)
 			return
 		}
 	}
@@ -92,4 +101,8 @@ func (o *overview) json(w http.ResponseWriter, r *http.Request) {
 		Now: n.Now, Holders: n.Holders.Rows, StaleClaims: n.Stale.Rows, Refusals: n.Refusals.Rows, LetThrough: n.Passed.Rows,
 		Runs: n.Runs.Rows, Counts: n.Counts.Rows[0],
 	})
+}
+
+func (o *overview) jsonAway(w http.ResponseWriter, r *http.Request, err error) {
+	problem(w, r, o.cfg.BasePath, unavailable, "The database "+lockrepo.Reason(err)+"; ask again.")
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"time"
@@ -16,50 +17,70 @@ type kind struct {
 	explained   string
 }
 
-var (
-	notFound = kind{
-		slug: "not-found", title: "Not found", status: http.StatusNotFound,
-		explained: "Nothing has this address. Check its spelling, a slash at the end, and the base path.",
+// problemError is a refusal on its way to the client.
+type problemError struct {
+	kind   kind
+	detail string         // one sentence: what to do
+	retry  time.Duration  // zero: the kind's
+	more   map[string]any // further members of the document
+}
+
+// Error is what the log says of it.
+func (e *problemError) Error() string { return "web: " + e.kind.slug + ": " + e.detail }
+
+func refuse(k kind, detail string) *problemError { return &problemError{kind: k, detail: detail} }
+
+// invalid carries all faults of the values at once.
+func invalid(faults []fault) *problemError {
+	return &problemError{
+		kind: validation, detail: "Some values are not allowed; errors names each of them and what it may be.",
+		more: map[string]any{"errors": faults},
 	}
-	methodNotAllowed = kind{
-		slug: "method-not-allowed", title: "Method not allowed", status: http.StatusMethodNotAllowed,
-		explained: "The address exists, but not for this method. The Allow header names those that it has.",
-	}
-	unavailable = kind{
-		slug: "unavailable", title: "Unavailable", status: http.StatusServiceUnavailable, retry: 2 * time.Second,
-		explained: "The answer can't be given now: the database is away or slow, or this process takes no work. Ask again.",
-	}
-)
+}
 
 // problem answers with a problem document (RFC 9457). Detail is one sentence that says what to do; it holds no SQL,
 // no host and no path of this machine.
 func problem(w http.ResponseWriter, r *http.Request, base string, k kind, detail string) {
+	refuse(k, detail).answer(w, r, base)
+}
+
+func (e *problemError) answer(w http.ResponseWriter, r *http.Request, base string) {
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
-	if k.retry > 0 {
-		h.Set("Retry-After", strconv.Itoa(int(k.retry.Seconds())))
+	if retry := max(e.retry, e.kind.retry); retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(wholeSeconds(retry)))
 	}
-	w.WriteHeader(k.status)
-	writeJSON(w, map[string]any{
-		"type": base + "/problems/" + k.slug, "title": k.title, "status": k.status, "detail": detail,
-		"instance": r.URL.EscapedPath(),
-	})
+	w.WriteHeader(e.kind.status)
+	doc := map[string]any{
+		"type": base + "/problems/" + e.kind.slug, "title": e.kind.title, "status": e.kind.status, "detail": e.detail,
+		"instance": instance(r, base),
+	}
+	maps.Copy(doc, e.more)
+	writeJSON(w, doc)
 }
+
+// wholeSeconds rounds up: who waits less comes too early.
+func wholeSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
 // explain serves the page that a problem's type leads to.
 func explain(w http.ResponseWriter, r *http.Request) {
-	k := notFound
-	for _, other := range []kind{methodNotAllowed, unavailable} {
-		if other.slug == r.PathValue("slug") {
-			k = other
-		}
-	}
-	if k.slug != r.PathValue("slug") {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	k, ok := kindOf(r.PathValue("slug"))
+	if !ok {
+		k = notFound
 		w.WriteHeader(http.StatusNotFound)
 	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, k.title+"\n\n"+k.explained+"\n") // the reader may have gone
+	_, _ = io.WriteString(w, k.title+" ("+strconv.Itoa(k.status)+")\n\n"+k.explained+"\n") // the reader may have gone
+}
+
+func kindOf(slug string) (kind, bool) {
+	for _, k := range kinds() {
+		if k.slug == slug {
+			return k, true
+		}
+	}
+	return kind{}, false
 }
 
 // writeJSON ends an answer whose status has been sent: there is nobody left to tell of an error.

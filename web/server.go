@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// ErrOpen says that an address can be reached from other machines though there is no sign-in.
+// ErrOpen says that an address can be reached from other machines though there is no key.
 var ErrOpen = errors.New("reachable from other machines")
 
-// CheckListen refuses an address that isn't loopback with [ErrOpen], unless insecure says that it is meant. A name
-// other than localhost counts as reachable: what it means may change.
-func CheckListen(addr string, insecure bool) error {
+// CheckListen refuses an address that isn't loopback with [ErrOpen], unless insecure says that it is meant or keys that
+// there are keys, which everybody has to show. A name other than localhost counts as reachable: what it means may change.
+func CheckListen(addr string, insecure, keys bool) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("web: listen address %q is not host:port: use 127.0.0.1:8399 or the like", addr)
 	}
 	ip, err := netip.ParseAddr(host)
-	if insecure || host == "localhost" || err == nil && ip.Unmap().IsLoopback() {
+	if insecure || keys || host == "localhost" || err == nil && ip.Unmap().IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("web: listen address %q is %w and the page has no sign-in: use 127.0.0.1:%s, or say "+
-		"--insecure-no-auth if everybody who reaches it may read it", addr, ErrOpen, port)
+	return fmt.Errorf("web: listen address %q is %w and there is no key: make one with pawl key create, use 127.0.0.1:%s, or say "+
+		"--insecure-no-auth if everybody who reaches it may hold and release every lock", addr, ErrOpen, port)
 }
 
 // Listen opens addr, so that a caller knows the port before it serves.

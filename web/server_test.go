@@ -21,18 +21,18 @@ func TestOnlyLoopbackIsListenedOnUnlessInsecure(t *testing.T) {
 		"127.0.0.1:8399": true, "127.9.9.9:0": true, "[::1]:8399": true, "localhost:8399": true, "[::ffff:127.0.0.1]:1": true,
 		":8399": false, "0.0.0.0:8399": false, "[::]:8399": false, "10.0.0.5:8399": false, "example.com:80": false, "localhost.evil:1": false,
 	} {
-		err := web.CheckListen(addr, false)
+		err := web.CheckListen(addr, false, false)
 		if (err == nil) != allowed || err != nil && !errors.Is(err, web.ErrOpen) {
 			t.Errorf("CheckListen(%q) = %v, want allowed %v", addr, err, allowed)
 		}
 		if err != nil && (!strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "--insecure-no-auth")) {
 			t.Errorf("%v: it must name the address and the way out", err)
 		}
-		if err := web.CheckListen(addr, true); err != nil {
+		if err := web.CheckListen(addr, true, false); err != nil {
 			t.Errorf("CheckListen(%q) insecure = %v, want nil", addr, err)
 		}
 	}
-	if err := web.CheckListen("8399", true); err == nil || !strings.Contains(err.Error(), "127.0.0.1:8399") {
+	if err := web.CheckListen("8399", true, true); err == nil || !strings.Contains(err.Error(), "127.0.0.1:8399") {
 		t.Errorf("an address without a port: %v, want the right form", err)
 	}
 }

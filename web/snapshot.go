@@ -119,6 +119,16 @@ func (s *snapshots) read(ctx context.Context) *snapshot {
 	return &n
 }
 
+// unanswered is what is known when nobody could be asked.
+func unanswered(err error) *snapshot {
+	now := time.Now()
+	return &snapshot{
+		Now: now.UTC(), made: now, Holders: part[lockrepo.Info]{Err: err}, Stale: part[lockrepo.Tenure]{Err: err},
+		Refusals: part[lockrepo.Refusal]{Err: err}, Passed: part[lockrepo.Refusal]{Err: err}, Runs: part[jobs.RunRecord]{Err: err},
+		Counts: part[jobs.Counts]{Err: err},
+	}
+}
+
 // ask cuts an answer to what is shown.
 func ask[T any](question func() ([]T, error)) part[T] {
 	rows, err := question()

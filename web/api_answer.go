@@ -1,0 +1,107 @@
+package web
+
+import (
+	"time"
+
+	"pawl/lockrepo"
+)
+
+// The API's own words: resource is the lock's name, owner its holder, fencing_token its token.
+type lock struct {
+	Resource     string  `json:"resource"`
+	Owner        string  `json:"owner"`
+	FencingToken int64   `json:"fencing_token"`
+	TTLSeconds   float64 `json:"ttl_seconds"`
+	AcquiredAt   *string `json:"acquired_at"`
+	RenewedAt    *string `json:"renewed_at"`
+	ExpiresAt    *string `json:"expires_at"`
+}
+
+type granted struct {
+	Acquired bool `json:"acquired"`
+	Lock     lock `json:"lock"`
+}
+
+// notGranted has no expiry where the last holder has gone and its transaction is still open.
+type notGranted struct {
+	Acquired  bool    `json:"acquired"`
+	Resource  string  `json:"resource"`
+	ExpiresAt *string `json:"expires_at"`
+}
+
+type one struct {
+	Lock lock `json:"lock"`
+}
+
+// listed is a lock that need not be held.
+type listed struct {
+	lock
+	State string `json:"state"`
+}
+
+type locks struct {
+	Locks []listed `json:"locks"`
+	Next  *string  `json:"next_cursor"` // null on the last page
+}
+
+type tenure struct {
+	FencingToken int64   `json:"fencing_token"`
+	Owner        string  `json:"owner"`
+	AcquiredAt   *string `json:"acquired_at"`
+	EndedAt      string  `json:"ended_at"`
+	How          string  `json:"how"`
+	Refusals     int64   `json:"refusals"`
+}
+
+type tenures struct {
+	Resource string   `json:"resource"`
+	Tenures  []tenure `json:"tenures"`
+	Next     *string  `json:"next_cursor"` // null on the last page
+}
+
+type checked struct {
+	Current bool   `json:"current"`
+	Last    *int64 `json:"last_token"` // null: never written
+}
+
+// stamp is a time as the API writes it: RFC 3339 in UTC with microseconds.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+
+func stampOf(t *time.Time) *string {
+	if t == nil || t.IsZero() {
+		return nil
+	}
+	s := stamp(*t)
+	return &s
+}
+
+// lockOf is the lock of a grant. One that is answered again may have been renewed since: that was its TTL before its end.
+func lockOf(l lockrepo.Lease) lock {
+	renewed := l.ExpiresAt.Add(-l.TTL)
+	if renewed.Sub(l.AcquiredAt) < time.Millisecond {
+		renewed = l.AcquiredAt
+	}
+	return lock{
+		Resource: l.Token.Lock, Owner: l.Holder, FencingToken: l.Token.Seq, TTLSeconds: l.TTL.Seconds(),
+		AcquiredAt: stampOf(&l.AcquiredAt), RenewedAt: stampOf(&renewed), ExpiresAt: stampOf(&l.ExpiresAt),
+	}
+}
+
+func lockOfInfo(i lockrepo.Info) lock {
+	return lock{
+		Resource: i.Lock, Owner: i.Holder, FencingToken: i.Token, TTLSeconds: i.TTL.Duration().Seconds(),
+		AcquiredAt: stampOf(i.AcquiredAt), RenewedAt: stampOf(i.RenewedAt), ExpiresAt: stampOf(i.ExpiresAt),
+	}
+}
+
+func tenureOf(t lockrepo.Tenure) tenure {
+	return tenure{
+		FencingToken: t.Token, Owner: t.Holder, AcquiredAt: stampOf(t.AcquiredAt), EndedAt: stamp(t.EndedAt), How: t.How, Refusals: t.Refusals,
+	}
+}
+
+func (c *call) json(status int, v any) {
+	c.w.Header().Set("Content-Type", "application/json")
+	c.w.WriteHeader(status)
+	writeJSON(c.w, v)
+}
