@@ -32,7 +32,7 @@ With --database-url it uses your database: pawl's tables in the schema pawl, the
 pawl_demo. It touches neither unless it has made it, and makes both anew each time.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.ownListen = cmd.Flags().Changed("listen") || c.getenv("PAWL_LISTEN") != ""
-			if err := web.CheckListen(f.listen, false); err != nil && !f.exit {
+			if err := web.CheckListen(f.listen, false, false); err != nil && !f.exit {
 				return usage("--listen is %q: the demo's page listens on loopback only, as on 127.0.0.1:8399", f.listen)
 			}
 			return c.runDemo(cmd.Context(), f)

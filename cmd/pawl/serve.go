@@ -27,9 +27,10 @@ type serveFlags struct {
 	jobs                           []string
 	directURL                      string
 	listen, healthListen, basePath string
+	tlsCert, tlsKey                string
 	insecure                       bool
 	concurrency                    int
-	grace, ttl                     time.Duration
+	grace, ttl, maxHold            time.Duration
 	holder                         string
 }
 
@@ -41,8 +42,9 @@ func compiledIn() map[string]func(*settlement.Settlement) jobs.Job {
 func (c *cli) serve() *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Serve the page, plan and sweep", Args: exactly(),
-		Long: `Serve the page. Beside it plan what all stored jobs owe, and take over from workers that died.
+		Use: "serve", Short: "Serve the lock API and the page, plan and sweep", Args: exactly(),
+		Long: `Serve the lock API and the page. Beside it plan what all stored jobs owe, and take over from workers
+that died.
 
 It runs no jobs. Yours run in a binary of your own, which embeds pawl: see "A worker" in the README. Any
 number of both may share a database; there is no leader. --job settlement also runs the example that is
@@ -50,7 +52,12 @@ compiled in, for a look around, as compose.yaml does.
 
 The schema must be there: pawl migrate up. On the first SIGTERM or ^C it takes no new work, lets runs
 finish within --grace, cancels the rest, which costs them no attempt, and ends; a second signal ends
-it at once. The page has no sign-in and listens on loopback unless --insecure-no-auth is said.`,
+it at once.
+
+As long as no key was ever made (pawl key create) everybody may do everything, so it listens on loopback
+only, unless --insecure-no-auth is said. Afterwards nobody is answered without a key, and it may listen
+anywhere; give it --tls-cert and --tls-key then, or a proxy that speaks TLS. SIGHUP reads both files
+again.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -65,10 +72,13 @@ it at once. The page has no sign-in and listens on loopback unless --insecure-no
 	fs := cmd.Flags()
 	fs.StringSliceVar(&f.jobs, "job", nil, "an example that is compiled in, to run it too: settlement")
 	fs.StringVar(&f.directURL, "direct-url", "", "the same database past a pooler, for LISTEN (default: --database-url, and polling if that is pooled)")
-	fs.StringVar(&f.listen, "listen", "127.0.0.1:8399", "where the page listens; empty: nowhere")
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:8399", "where the API and the page listen; empty: nowhere")
 	fs.StringVar(&f.healthListen, "health-listen", "", "where only /healthz, /readyz and /metrics listen")
 	fs.StringVar(&f.basePath, "base-path", "/", "the path that everything is below")
-	fs.BoolVar(&f.insecure, "insecure-no-auth", false, "let the page listen beyond loopback, readable for everybody who reaches it")
+	fs.StringVar(&f.tlsCert, "tls-cert", "", "the certificate to serve --listen with, and those that vouch for it, as a PEM file")
+	fs.StringVar(&f.tlsKey, "tls-key", "", "the key of the certificate, as a PEM file")
+	fs.BoolVar(&f.insecure, "insecure-no-auth", false, "listen beyond loopback without any key: whoever reaches it may hold and release every lock")
+	fs.DurationVar(&f.maxHold, "max-hold", 24*time.Hour, "how long one lease of the API may be renewed, 1s or more")
 	f.concurrency = 10
 	fs.Var(&between{&f.concurrency, 1, 1000}, "concurrency", "runs at a time, 1 to 1000")
 	fs.DurationVar(&f.grace, "grace", 30*time.Second, "how long runs may take to finish at shutdown")
@@ -76,7 +86,8 @@ it at once. The page has no sign-in and listens on loopback unless --insecure-no
 	fs.StringVar(&f.holder, "holder", "", "this process's name, unique among live ones (default host/pid/random)")
 	for flag, name := range map[string]string{
 		"direct-url": "PAWL_DIRECT_URL", "listen": "PAWL_LISTEN", "health-listen": "PAWL_HEALTH_LISTEN", "base-path": "PAWL_BASE_PATH",
-		"concurrency": "PAWL_CONCURRENCY", "grace": "PAWL_GRACE",
+		"concurrency": "PAWL_CONCURRENCY", "grace": "PAWL_GRACE", "max-hold": "PAWL_MAX_HOLD",
+		"tls-cert": "PAWL_TLS_CERT", "tls-key": "PAWL_TLS_KEY",
 	} {
 		variable(fs, flag, name)
 	}
@@ -104,10 +115,21 @@ func (f *serveFlags) check() error {
 		return usage("--base-path is %q: begin it with /, as in /pawl", f.basePath)
 	case f.basePath != "/" && path.Clean(f.basePath) != strings.TrimSuffix(f.basePath, "/") || !plainPath.MatchString(f.basePath):
 		return usage("--base-path is %q: use a plain path, as in /pawl", f.basePath)
+	case f.maxHold < time.Second:
+		return usage("--max-hold is %s: use 1s or more, such as 24h", f.maxHold)
+	case f.tlsCert != "" && f.tlsKey == "":
+		return usage("--tls-cert is %q without --tls-key: give the file of its key too", f.tlsCert)
+	case f.tlsCert == "" && f.tlsKey != "":
+		return usage("--tls-key is %q without --tls-cert: give the file of its certificate too", f.tlsKey)
 	case f.listen == "":
 		return nil
 	}
-	if err := web.CheckListen(f.listen, f.insecure); err != nil {
+	return f.checkListen(true) // only whether it is an address: the rest depends on whether there are keys
+}
+
+// checkListen refuses an address that other machines reach, as long as no key was ever made.
+func (f *serveFlags) checkListen(keys bool) error {
+	if err := web.CheckListen(f.listen, f.insecure, keys); err != nil {
 		return &coded{codeUsage, err}
 	}
 	return nil

@@ -22,12 +22,14 @@ import (
 // pageConns is the pool of the page, apart from the jobs': work that holds every connection doesn't blind people.
 const pageConns = 4
 
-// service is one process that runs jobs and serves the page.
+// service is one process that runs jobs and serves the API and the page.
 type service struct {
-	log    *slog.Logger
-	runner *jobs.Runner
-	page   *page
-	pages  []func(context.Context) error // each serves one address until its context ends
+	log         *slog.Logger
+	runner      *jobs.Runner
+	page        *page
+	api         *api
+	certificate *certificate
+	pages       []func(context.Context) error // each serves one address until its context ends
 }
 
 func newService(ctx context.Context, db, direct *database, f serveFlags, log *slog.Logger) (s *service, err error) {
@@ -60,14 +62,47 @@ func newService(ctx context.Context, db, direct *database, f serveFlags, log *sl
 	if s.runner, err = newRunner(cfg, f, example); err != nil {
 		return s, err
 	}
-	s.page.cfg.Ready, s.page.cfg.BasePath, s.page.cfg.Insecure = s.ready, f.basePath, f.insecure
+	s.page.cfg.Ready, s.page.cfg.BasePath = s.ready, f.basePath
+	if f.listen != "" {
+		if err := s.offer(ctx, db.pool, registry, f); err != nil {
+			return s, err
+		}
+	}
 	return s, s.listen(ctx, f)
+}
+
+// offer makes the API part of what is served, for those who may reach it.
+func (s *service) offer(ctx context.Context, base *pgxpool.Pool, registry *prometheus.Registry, f serveFlags) (err error) {
+	if s.api, err = newAPI(ctx, base, registry, s.log); err != nil {
+		return err
+	}
+	closed, err := s.api.keys.Any(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.checkListen(closed); err != nil {
+		return err
+	}
+	if s.certificate, err = loadCertificate(f.tlsCert, f.tlsKey); err != nil {
+		return err
+	}
+	far := errors.Is(web.CheckListen(f.listen, false, false), web.ErrOpen)
+	switch {
+	case !closed && !far:
+		s.log.InfoContext(ctx, "no key was ever made: whoever reaches this address may hold and release every lock; to close it: pawl key create")
+	case closed && far && s.certificate == nil:
+		s.log.WarnContext(ctx, "keys come in plain text to an address that other machines reach: give --tls-cert and --tls-key, or let only a proxy that speaks TLS reach it")
+	}
+	s.page.cfg.API, s.page.cfg.Keys, s.page.cfg.MaxHold = s.api.locks, s.api.keys, f.maxHold
+	s.page.cfg.Insecure = f.insecure && !closed
+	return nil
 }
 
 // listen opens the addresses before any work begins: a port that is taken is found at once.
 func (s *service) listen(ctx context.Context, f serveFlags) error {
 	if f.listen != "" {
-		if err := s.add(ctx, "--listen", f.listen, s.page.serve); err != nil {
+		serve := func(ctx context.Context, ln net.Listener) error { return s.page.serve(ctx, s.certificate.wrap(ln)) }
+		if err := s.add(ctx, "--listen", f.listen, serve); err != nil {
 			return err
 		}
 	}
@@ -110,6 +145,8 @@ func (s *service) run(ctx context.Context) error {
 			}
 		})
 	}
+	ignoreHangups := s.certificate.reloadOnHangup(ctx, s.log)
+	defer ignoreHangups()
 	err := s.runner.Run(working)
 	stopServing()
 	all.Wait()
@@ -139,6 +176,9 @@ func (s *service) ready(ctx context.Context) error {
 func (s *service) close() {
 	if s.page != nil {
 		s.page.close()
+	}
+	if s.api != nil {
+		s.api.close()
 	}
 }
 
