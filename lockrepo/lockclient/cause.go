@@ -63,7 +63,7 @@ func (e *LostError) by(t tenureJSON) (released bool) {
 	case t.How == "released":
 		e.Cause = ErrNotHeld
 		return true
-	case e.Successor != 0:
+	case t.How == "taken_over", t.How == "reacquired", e.Successor != 0:
 		e.Cause = ErrTakenOver
 	}
 	return false
