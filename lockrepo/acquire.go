@@ -37,6 +37,12 @@ func (r *Repo) Acquire(ctx context.Context, lock string, ttl time.Duration) (Lea
 // an answer, the grant is released by its id in the background, unless Grant
 // was given: then the caller may ask again.
 func (r *Repo) AcquireRequest(ctx context.Context, q Request) (Lease, error) {
+	return r.acquireSince(ctx, q, time.Now())
+}
+
+// acquireSince is AcquireRequest for a caller who has wanted the lock since
+// then.
+func (r *Repo) acquireSince(ctx context.Context, q Request, since time.Time) (Lease, error) {
 	ours := q.Grant == uuid.Nil
 	if ours {
 		q.Grant = uuid.New()
@@ -45,12 +51,11 @@ func (r *Repo) AcquireRequest(ctx context.Context, q Request) (Lease, error) {
 	if err := cmp.Or(checkName(q.Lock), checkTTL(q.TTL)); err != nil {
 		return Lease{}, fmt.Errorf("lockrepo: acquire: %w", err)
 	}
-	start := time.Now()
 	l, err := r.acquire(ctx, q)
 	switch {
 	case err == nil:
-		r.m.wait.Observe(time.Since(start).Seconds())
-		r.cfg.Logger.DebugContext(ctx, "lock acquired", "token", l.Token, "grant_id", l.Grant, "holder", l.Holder)
+		r.m.wait.Observe(time.Since(since).Seconds())
+		r.cfg.Logger.DebugContext(ctx, "lock acquired", "token", l.Token, "grant_id", l.Grant, "holder", l.Holder, "key", q.Key, "request_id", q.RequestID)
 		return l, nil
 	case ours && unanswered(err):
 		r.beside(func(ctx context.Context) { r.undo(ctx, q) })

@@ -18,6 +18,8 @@ var (
 	ErrEnded = errors.New("lockrepo: grant has ended; use a new grant id")
 	// ErrNotFound says that there is no lock of that name.
 	ErrNotFound = errors.New("lockrepo: no such lock")
+	// ErrInput matches every error about what the caller gave.
+	ErrInput = errors.New("lockrepo: bad input")
 	// ErrReused says that an idempotency key has come back with another request.
 	ErrReused = errors.New("lockrepo: idempotency key was used for another request; use a new key")
 	// ErrMismatch says that the lease is live and somebody else's: another
@@ -40,6 +42,33 @@ var (
 	// ErrClosed is the cause for leases that are still kept when the Repo closes.
 	ErrClosed = errors.New("lockrepo: closed")
 )
+
+// inputError is a sentence about what the caller gave.
+type inputError struct{ sentence string }
+
+func (e inputError) Error() string { return e.sentence }
+
+// Is reports whether target is [ErrInput].
+func (e inputError) Is(target error) bool { return target == ErrInput }
+
+func badInput(format string, args ...any) error { return inputError{fmt.Sprintf(format, args...)} }
+
+// Unknown reports whether err says nothing about the lock: the database gave
+// no answer, or none that counts, and what was asked may have been done all the
+// same. It is false for nil, for bad input and for the answers of the protocol.
+func Unknown(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, answer := range []error{
+		ErrHeld, ErrNotHeld, ErrEnded, ErrNotFound, ErrReused, ErrMismatch, ErrPrecondition, ErrInput,
+	} {
+		if errors.Is(err, answer) {
+			return false
+		}
+	}
+	return true
+}
 
 // HeldError says who holds a lock. Holder is empty, and ExpiresAt zero, where
 // the last holder has gone and a transaction still has the row.

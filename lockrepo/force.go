@@ -91,10 +91,10 @@ func (f Force) check(lock string) error {
 		return err
 	}
 	if strings.TrimSpace(f.Actor) == "" {
-		return errors.New("actor is empty: say who releases the lock")
+		return badInput("actor is empty: say who releases the lock")
 	}
 	if n := utf8.RuneCountInString(strings.TrimSpace(f.Reason)); n < minReason {
-		return fmt.Errorf("reason has %d characters: give at least %d for the audit log", n, minReason)
+		return badInput("reason has %d characters: give at least %d for the audit log", n, minReason)
 	}
 	return nil
 }

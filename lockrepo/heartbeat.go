@@ -13,7 +13,8 @@ import (
 // newHeartbeat asks over two connections of its own, which are opened when
 // they are first needed.
 func newHeartbeat(cfg *pgxpool.Config, m *metrics) heartbeat {
-	all, single := &line{cfg: cfg, m: m}, &line{cfg: cfg, m: m}
+	const name = "pawl heartbeat"
+	all, single := &line{cfg: cfg, m: m, name: name}, &line{cfg: cfg, m: m, name: name}
 	return heartbeat{batch: all.batch, one: single.one, close: func() { all.close(); single.close() }}
 }
 
@@ -21,8 +22,9 @@ func newHeartbeat(cfg *pgxpool.Config, m *metrics) heartbeat {
 // place of a broken connection is free again only after its farewell, which
 // takes 15 s when the network swallows packets. One caller at a time.
 type line struct {
-	cfg *pgxpool.Config
-	m   *metrics
+	cfg  *pgxpool.Config
+	m    *metrics
+	name string // what the server knows it by
 
 	conn   *pgx.Conn
 	pooled *bool // nil: not known yet
@@ -99,7 +101,7 @@ func (n *line) connect(ctx context.Context) error {
 		}
 		n.pooled = &found
 	}
-	adapt(cc, *n.pooled, "pawl heartbeat", nil)
+	adapt(cc, *n.pooled, n.name, nil)
 	if n.conn, err = pgx.ConnectConfig(ctx, cc); err != nil {
 		n.conn = nil
 		return fmt.Errorf("lockrepo: connect: %w", err)

@@ -1,6 +1,7 @@
 package lockrepo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -39,7 +40,7 @@ func (r *Repo) History(ctx context.Context, lock string, limit int, before int64
 	if err == nil && before < 0 {
 		err = errBefore
 	}
-	if err != nil {
+	if err = cmp.Or(err, checkName(lock)); err != nil {
 		return nil, fmt.Errorf("lockrepo: history: %w", err)
 	}
 	return r.tenures(ctx, historySQL, lock, before, n)
@@ -116,7 +117,7 @@ func (r *Repo) Refusals(ctx context.Context, f RefusalFilter) ([]Refusal, error)
 	case f.Before < 0:
 		err = errBefore
 	case f.Kind != "" && f.Kind != Refused && f.Kind != Passed:
-		err = fmt.Errorf("kind %q does not exist: use %s or %s, or leave it empty for both", f.Kind, Refused, Passed)
+		err = badInput("kind %q does not exist: use %s or %s, or leave it empty for both", f.Kind, Refused, Passed)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lockrepo: refusals: %w", err)

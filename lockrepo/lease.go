@@ -1,7 +1,6 @@
 package lockrepo
 
 import (
-	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -39,7 +38,7 @@ const (
 
 func checkTTL(ttl time.Duration) error {
 	if ttl < minTTL || ttl > maxTTL {
-		return fmt.Errorf("TTL %v: give one between %v and %v", ttl, minTTL, maxTTL)
+		return badInput("TTL %v: give one between %v and %v", ttl, minTTL, maxTTL)
 	}
 	return nil
 }
@@ -47,11 +46,14 @@ func checkTTL(ttl time.Duration) error {
 func checkName(lock string) error {
 	switch {
 	case lock == "":
-		return fmt.Errorf(`lock name is empty: give one, such as "report:acme"`)
+		return badInput(`lock name is empty: give one, such as "report:acme"`)
 	case len(lock) > maxName:
-		return fmt.Errorf("lock name has %d bytes: shorten it to at most %d", len(lock), maxName)
-	case !utf8.ValidString(lock) || strings.ContainsRune(lock, 0):
-		return fmt.Errorf("lock name %q is not UTF-8 text: remove the bytes that are not", lock)
+		return badInput("lock name has %d bytes: shorten it to at most %d", len(lock), maxName)
+	case !isText(lock):
+		return badInput("lock name %q is not UTF-8 text: remove the bytes that are not", lock)
 	}
 	return nil
 }
+
+// isText reports whether the database takes s for text.
+func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }

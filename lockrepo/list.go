@@ -3,9 +3,9 @@ package lockrepo
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -26,22 +26,28 @@ const (
 func checkLimit(n int) (int, error) {
 	n = cmp.Or(n, defaultLimit)
 	if n < 1 || n > maxLimit {
-		return 0, fmt.Errorf("limit %d: give one between 1 and %d", n, maxLimit)
+		return 0, badInput("limit %d: give one between 1 and %d", n, maxLimit)
 	}
 	return n, nil
 }
 
-// $1 prefix, $2 state, $3 after, $4 limit, $5 name.
-const listSQL = `
+// $1 name, or the smallest that may be; with inPage also $2 state, $3 after, $4 limit; with below $5: it is read from the index
+// of the names, whose order is that of their bytes.
+const (
+	infoSQL = `
 select l.name, s.state, coalesce(l.holder, ''), coalesce(l.key, ''), l.token, l.acquired_at, l.renewed_at, l.expires_at,
        coalesce(l.ttl, '0'), coalesce(r.job, ''), coalesce(r.key, ''), l.beats, l.longest_gap, clock_timestamp()
   from pawl.locks l
  cross join lateral (select case when l.grant_id is null then 'free' when l.expires_at > clock_timestamp() then 'held' else 'stale' end) s(state)
   left join pawl.runs r on r.lock = l.name and r.ended_at is null and r.token = l.token
- where starts_with(l.name, $1) and ($2::text = '' or s.state = $2::text) and ($3::text = '' or l.name > $3::text) and ($5::text is null or l.name = $5::text)
- order by l.name limit $4::int`
+`
+	byName   = ` where l.name = $1::text`
+	inPage   = ` where l.name >= $1::text and l.name > $3::text and ($2::text = '' or s.state = $2::text)`
+	below    = ` and l.name < $5::text`
+	nameSort = ` order by l.name limit $4::int`
+)
 
-// List returns locks by name.
+// List returns locks by name, byte by byte.
 func (r *Repo) List(ctx context.Context, f Filter) ([]Info, error) {
 	n, err := checkLimit(f.Limit)
 	if err != nil {
@@ -50,14 +56,41 @@ func (r *Repo) List(ctx context.Context, f Filter) ([]Info, error) {
 	switch f.State {
 	case "", Held, Stale, Free:
 	default:
-		return nil, fmt.Errorf("lockrepo: list: state %q: give held, stale or free", f.State)
+		return nil, badInput("lockrepo: list: state %q: give held, stale or free", f.State)
 	}
-	return r.infos(ctx, f.Prefix, f.State, f.After, n, nil)
+	if !isText(f.Prefix) || !isText(f.After) {
+		return nil, badInput("lockrepo: list: prefix %q or after %q is not UTF-8 text: remove the bytes that are not", f.Prefix, f.After)
+	}
+	sql, args := infoSQL+inPage, []any{f.Prefix, f.State, f.After, n}
+	if end := afterAll(f.Prefix); end != "" {
+		sql, args = sql+below, append(args, end)
+	}
+	return r.infos(ctx, sql+nameSort, args...)
+}
+
+// afterAll is the smallest text after all that begins with prefix; empty: there
+// is none.
+func afterAll(prefix string) string {
+	for prefix != "" {
+		last, size := utf8.DecodeLastRuneInString(prefix)
+		prefix = prefix[:len(prefix)-size]
+		switch {
+		case last == utf8.MaxRune:
+			continue
+		case last+1 == 0xd800: // UTF-8 has no surrogates
+			last = 0xdfff
+		}
+		return prefix + string(last+1)
+	}
+	return ""
 }
 
 // Show returns one lock, or [ErrNotFound].
 func (r *Repo) Show(ctx context.Context, lock string) (Info, error) {
-	all, err := r.infos(ctx, "", "", "", 1, &lock)
+	if err := checkName(lock); err != nil {
+		return Info{}, fmt.Errorf("lockrepo: show: %w", err)
+	}
+	all, err := r.infos(ctx, infoSQL+byName, lock)
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("%w: %q", ErrNotFound, lock)
 	}
@@ -67,9 +100,9 @@ func (r *Repo) Show(ctx context.Context, lock string) (Info, error) {
 	return all[0], nil
 }
 
-func (r *Repo) infos(ctx context.Context, args ...any) ([]Info, error) {
+func (r *Repo) infos(ctx context.Context, sql string, args ...any) ([]Info, error) {
 	out := []Info{} // [], not null, in JSON
-	err := r.ask(ctx, query{listSQL, args, func(rows pgx.Rows) error {
+	err := r.ask(ctx, query{sql, args, func(rows pgx.Rows) error {
 		var i Info
 		_, err := pgx.ForEachRow(rows, []any{
 			&i.Lock, &i.State, &i.Holder, &i.Key, &i.Token, &i.AcquiredAt, &i.RenewedAt, &i.ExpiresAt,
@@ -101,4 +134,4 @@ func inUTC(t *time.Time) *time.Time {
 	return &u
 }
 
-var errBefore = errors.New("before is negative: give the last one of the page before, or 0")
+var errBefore = badInput("before is negative: give the last one of the page before, or 0")

@@ -44,6 +44,7 @@ type Repo struct {
 	keeper   *keeper
 	acquires *gather.Gatherer[Request, grant]
 	releases *gather.Gatherer[releaseRequest, releaseAnswer]
+	waits    waits
 	pooled   atomic.Int32 // whether Config.Pool reaches Postgres through a pooler: unknown, no, yes
 
 	// beside runs f until Close.
@@ -71,6 +72,8 @@ func New(cfg Config) (*Repo, error) {
 	r.beside = func(f func(context.Context)) { r.busy.Go(func() { f(ctx) }) }
 	r.acquires = gather.New(executors, mostTogether, r.acquireMany)
 	r.releases = gather.New(executors, mostTogether, r.releaseMany)
+	r.waits.listen = func(ctx context.Context) { r.listen(ctx) }
+	r.waits.beside, r.waits.poll = r.beside, oftenEnough
 	r.keeper = newKeeper(newHeartbeat(cfg.Pool.Config(), m), m, cfg.Logger)
 	return r, nil
 }

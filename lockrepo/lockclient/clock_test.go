@@ -116,14 +116,16 @@ func TestADatabaseClockThatRunsAheadIsSuspected(t *testing.T) {
 	bubble(t, srv, Config{}, func(t *testing.T, c *Client) {
 		var s shift
 		ctx, kept := keep(t, c, &s)
-		after(15 * time.Second)                          // one beat
-		srv.do(func() { srv.skew = 20 * time.Second })   // we have stood still for 20 s
-		srv.after = func(n int, r *http.Request) error { // the answer to the suspicion takes a second
-			if strings.HasSuffix(r.URL.Path, "/renew") && n == 4 {
-				<-time.After(time.Second)
+		after(15 * time.Second) // one beat
+		srv.do(func() {
+			srv.skew = 20 * time.Second                      // we have stood still for 20 s
+			srv.after = func(n int, r *http.Request) error { // the answer to the suspicion takes a second
+				if strings.HasSuffix(r.URL.Path, "/renew") && n == 4 {
+					<-time.After(time.Second)
+				}
+				return nil
 			}
-			return nil
-		}
+		})
 		after(5 * time.Second) // the second beat
 		if err := kept.Check(); !errors.Is(err, ErrSuspect) {
 			t.Errorf("Check = %v, want ErrSuspect", err)

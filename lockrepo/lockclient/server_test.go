@@ -56,18 +56,18 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 		time.Now(), r.Method, r.URL.EscapedPath(), r.Header.Get("If-Match"), r.Header.Get("Idempotency-Key"),
 		r.Header.Get("Authorization"), body.Owner, time.Duration(body.TTL) * time.Second,
 	})
-	n := len(s.asked)
+	n, hook := len(s.asked), s.hook
 	s.mu.Unlock()
-	if s.hook != nil {
-		if resp, err := s.hook(n, r); resp != nil || err != nil {
+	if hook != nil {
+		if resp, err := hook(n, r); resp != nil || err != nil {
 			return resp, err
 		}
 	}
 	s.mu.Lock()
-	resp := s.serve(r, body.Owner, time.Duration(body.TTL)*time.Second)
+	resp, after := s.serve(r, body.Owner, time.Duration(body.TTL)*time.Second), s.after
 	s.mu.Unlock()
-	if s.after != nil {
-		if err := s.after(n, r); err != nil {
+	if after != nil {
+		if err := after(n, r); err != nil {
 			return nil, err
 		}
 	}

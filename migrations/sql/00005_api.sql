@@ -63,7 +63,7 @@ create function pawl.as_seen_by(l pawl.locks, p_holder text, p_key text, p_token
 $$;
 -- +goose StatementEnd
 
--- Extends the lease that a holder has under a key. outcome: renewed, absent, lost, another, other_token, or released (and
+-- Extends the lease that a holder has under a key. outcome: renewed, absent, lost, another, other_token, or free (and
 -- its last holder isn't who asks). Peek: who is turned away takes no lock; lock, behind a beat or a takeover but not behind
 -- guards; judge what is there then, by the clock of then.
 -- +goose StatementBegin
@@ -91,7 +91,7 @@ begin
   when 'free' then
     select case when t.how = 'expired' or t.holder = p_holder and t.key = p_key then 'lost' end into past
       from pawl.tenures t where t.lock = p_name and t.token = lease.token;
-    outcome := coalesce(past, 'released');
+    outcome := coalesce(past, 'free');
   else null;
   end case;
 end $$;
