@@ -79,7 +79,7 @@ target was raised. Claiming again with the same token is no error.`,
 				return refusedClaim(err)
 			}
 			if c.p.json {
-				return c.p.value(map[string]any{"lock": f.lock, "token": int64(f.seq), "targets": f.targets})
+				return c.p.value(claimed{f.lock, int64(f.seq), f.targets})
 			}
 			for _, t := range f.targets {
 				c.p.line("%s: nothing below %s is taken any more", clean(t), fence.Token{Lock: clean(f.lock), Seq: int64(f.seq)})
@@ -130,6 +130,13 @@ type checked struct {
 	Target    string `json:"target"`
 	Current   bool   `json:"current"`
 	LastToken *int64 `json:"last_token"` // null: never written
+}
+
+// claimed is what is raised, as JSON.
+type claimed struct {
+	Lock    string   `json:"lock"`
+	Token   int64    `json:"token"`
+	Targets []string `json:"targets"`
 }
 
 func (c *cli) sayChecked(tok fence.Token, target string, current bool, last *int64) error {
