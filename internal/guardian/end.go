@@ -1,0 +1,76 @@
+package guardian
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// leftBehind is the reason when the command has ended by itself, and others of its tree haven't.
+const leftBehind Why = "left behind"
+
+// end sends TERM to the tree and sets the time of KILL. Once begun, it goes on: a newer deadline doesn't call it off.
+func (g *guard) end(why Why) {
+	if g.ending {
+		return
+	}
+	g.why, g.ending = why, true
+	g.killAt = min(Clock()+g.Grace, g.Deadline-lead)
+	g.tell(why)
+	g.send(syscall.SIGTERM)
+	g.send(syscall.SIGCONT) // who is stopped must hear it
+}
+
+// tell says what nobody else may be left to say.
+func (g *guard) tell(why Why) {
+	if why == Orphaned {
+		_, _ = fmt.Fprintf(g.said, "pawl: pawl run has ended before its command, which is ended now; its lock is free when the lease has run out\n")
+	}
+}
+
+// send signals the group as a whole, and those that have left it one by one.
+func (g *guard) send(sig syscall.Signal) {
+	g.forward(sig)
+	g.signalBelow(self(), sig, func(p proc) bool { return p.group != g.pid })
+}
+
+// forward signals the group. Who is suspended must hear what ends it.
+func (g *guard) forward(sig syscall.Signal) {
+	g.toGroup(sig)
+	switch sig {
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+		g.toGroup(syscall.SIGCONT)
+	default:
+	}
+}
+
+// toGroup signals the group at once, so that none of it is forgotten; when the command has been waited for, the group's
+// number may be another's, and it signals those that it knows.
+func (g *guard) toGroup(sig syscall.Signal) {
+	if !g.exited || g.groupLeft(g.pid) {
+		_ = syscall.Kill(-g.pid, sig) // there may be nobody
+		return
+	}
+	g.signalBelow(self(), sig, func(p proc) bool { return p.group == g.pid })
+}
+
+// kill returns when no process of the tree is left.
+func (g *guard) kill() {
+	for !g.gone {
+		g.toGroup(syscall.SIGKILL)
+		g.killBelow(self())
+		g.reap()
+		if g.gone {
+			break
+		}
+		t := time.NewTimer(2 * time.Millisecond) // a child that has just been adopted tells nobody
+		select {
+		case <-g.children:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+	if g.why != leftBehind {
+		g.killMarked()
+	}
+}

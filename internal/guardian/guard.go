@@ -1,0 +1,231 @@
+package guardian
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const (
+	// lead is how long before the deadline KILL is sent.
+	lead = 50 * time.Millisecond
+	// nap is the longest that the guardian waits without a look at the clock: timers stand still while the machine sleeps.
+	nap = 250 * time.Millisecond
+)
+
+// guard is the guardian's state. One goroutine has it.
+type guard struct {
+	tree
+	spec
+
+	orders   <-chan order // nil when the owner has ended
+	children <-chan os.Signal
+	said     io.Writer
+
+	pid    int
+	status syscall.WaitStatus
+	exited bool // the command itself
+	gone   bool // all of the tree
+
+	why    Why
+	ending bool
+	killAt time.Duration
+}
+
+// Main is the guardian. args is what [Start] has put behind Command.Guardian. It
+// must be called on the main goroutine, and the process must end when it returns.
+// Nobody is told of an error but by the exit code and by the words on stderr.
+func Main(args []string, stderr io.Writer) int {
+	// The kernel kills the command when the thread that has started it ends: this one must not end before.
+	runtime.LockOSThread()
+	in, out, argv, err := parse(args)
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "pawl: %v\n", err)
+		return 2
+	}
+	// Its owner's terminal doesn't reach it. Who signals it by name means its owner. A broken pipe is an error, not an end.
+	signal.Notify(make(chan os.Signal, 1), forwarded()...)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, syscall.SIGCHLD)
+
+	orders := json.NewDecoder(in)
+	g := &guard{children: children, said: stderr}
+	if err := orders.Decode(&g.spec); err != nil {
+		return 1 // the owner has ended: nothing was started
+	}
+	g.marker = g.Marker
+	r := g.run(argv, orders)
+	if json.NewEncoder(out).Encode(r) != nil {
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string) (in, out *os.File, argv []string, err error) {
+	if len(args) < 4 || args[2] != "--" {
+		return nil, nil, nil, errors.New("this is a part of pawl run, and not for people; see: pawl run --help")
+	}
+	var ends [2]*os.File
+	for i := range ends {
+		n, err := strconv.Atoi(args[i])
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("descriptor is %q: this is a part of pawl run, and not for people", args[i])
+		}
+		syscall.CloseOnExec(n)
+		ends[i] = os.NewFile(uintptr(n), "owner")
+	}
+	return ends[0], ends[1], args[3:], nil
+}
+
+func (g *guard) run(argv []string, orders *json.Decoder) Result {
+	if err := adoptOrphans(); err != nil {
+		return Result{Code: notExecutable, Why: Unstarted, Err: "become a child subreaper: " + err.Error()}
+	}
+	if err := g.start(argv); err != nil {
+		return Result{Code: codeOf(err), Why: Unstarted, Err: innermost(err).Error()}
+	}
+	// Who reads what the command writes must see it end, and who writes what it reads.
+	_, _ = os.Stdin.Close(), os.Stdout.Close()
+	g.orders = listen(orders)
+	g.watch()
+	r := Result{Code: g.status.ExitStatus(), Why: g.why}
+	if r.Why == leftBehind {
+		r.Why, r.Left = ByItself, true
+	}
+	if g.status.Signaled() {
+		r.After = g.status.Signal()
+		r.Code = 128 + int(r.After)
+	}
+	return r
+}
+
+func (g *guard) start(argv []string) error {
+	if g.Dir != "" {
+		if err := os.Chdir(g.Dir); err != nil {
+			return err
+		}
+	}
+	path, _, err := Find(argv[0])
+	if err != nil {
+		return err
+	}
+	attr := &os.ProcAttr{Env: mark(os.Environ(), g.Marker), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}}
+	attr.Sys = dieWithGuardian(&syscall.SysProcAttr{Setpgid: true})
+	p, err := os.StartProcess(path, argv, attr)
+	if errors.Is(err, syscall.ENOEXEC) { // as execvp does
+		p, err = os.StartProcess("/bin/sh", append([]string{"sh", path}, argv[1:]...), attr)
+	}
+	if err != nil {
+		return err
+	}
+	g.pid = p.Pid
+	return p.Release() // reap waits for it, with all others
+}
+
+// watch returns when no process is left.
+func (g *guard) watch() {
+	for !g.gone {
+		now := Clock()
+		switch due := g.due(); {
+		case now < due:
+			g.wait(min(due-now, nap))
+		case g.ending:
+			g.kill()
+		default:
+			g.end(Deadline)
+		}
+	}
+}
+
+// due is when something must be done.
+func (g *guard) due() time.Duration {
+	if g.ending {
+		return g.killAt
+	}
+	return g.Deadline - max(g.Grace, lead)
+}
+
+func (g *guard) wait(most time.Duration) {
+	before := Clock()
+	t := time.NewTimer(most)
+	defer t.Stop()
+	select {
+	case o, open := <-g.orders:
+		g.obey(o, open)
+	case <-g.children:
+		g.reap()
+	case <-t.C:
+		if Clock()-before > most+nap {
+			g.catchUp()
+		}
+	}
+}
+
+// catchUp hears what the owner has said while this process was stopped, before it is judged.
+func (g *guard) catchUp() {
+	t := time.NewTimer(lead / 2)
+	defer t.Stop()
+	for {
+		select {
+		case o, open := <-g.orders:
+			g.obey(o, open)
+		case <-t.C:
+			return
+		}
+	}
+}
+
+func (g *guard) obey(o order, open bool) {
+	switch {
+	case !open:
+		g.orders = nil
+		g.end(Orphaned)
+	case o.Deadline != 0:
+		g.Deadline = max(g.Deadline, o.Deadline)
+	case o.Signal != 0:
+		g.forward(o.Signal)
+	case o.End:
+		g.end(Ended)
+	case o.Kill:
+		if !g.ending || g.why == leftBehind {
+			g.why, g.ending = Killed, true
+		}
+		g.killAt = 0
+	}
+}
+
+// reap waits for those that have ended, the adopted ones too.
+func (g *guard) reap() {
+	g.gone = reapAll(func(pid int, status syscall.WaitStatus) {
+		if pid == g.pid {
+			g.exited, g.status = true, status
+		}
+	}) && !g.groupLeft(g.pid)
+	if g.exited && !g.gone && !g.ending {
+		g.end(leftBehind)
+	}
+}
+
+// reapAll waits for all children that have ended, and says whether none is left.
+func reapAll(each func(pid int, status syscall.WaitStatus)) (gone bool) {
+	for {
+		var status syscall.WaitStatus
+		switch pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil); {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return errors.Is(err, syscall.ECHILD)
+		case pid == 0:
+			return false
+		default:
+			each(pid, status)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package guardian
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// marked counts the processes that carry a test's variable, in whichever tree they are.
+func marked(value string) (n int) {
+	t := tree{marker: value}
+	for _, pid := range pids() {
+		if _, ok := look(pid); ok && t.marks(pid) {
+			n++
+		}
+	}
+	return n
+}
+
+// stubborn heeds no TERM, nor does its grandchild, which has left session and group. It says when it is there.
+const stubborn = `trap '' TERM; setsid sh -c 'trap "" TERM; : > "$READY"; sleep 1000; sleep 1000' & while :; do sleep 0.01; done`
+
+func startStubborn(t *testing.T, c Command) *Process {
+	t.Helper()
+	ready := filepath.Join(t.TempDir(), "ready")
+	c.Args, c.Env = []string{"/bin/sh", "-c", stubborn}, append(os.Environ(), "READY="+ready)
+	p := begin(t, c)
+	written(t, ready)
+	return p
+}
+
+func TestAKilledGuardianTakesTheTreeAlong(t *testing.T) {
+	t.Parallel()
+	p := startStubborn(t, script(""))
+	if marked(p.marker) < 3 {
+		t.Fatalf("%d processes carry the marker", marked(p.marker))
+	}
+	start := time.Now()
+	_ = p.cmd.Process.Kill()
+	if r := p.Result(); r.Why != Unguarded || r.Code != 137 {
+		t.Errorf("%+v", r)
+	}
+	t.Logf("gone %v after the guardian was killed", time.Since(start))
+	if n := marked(p.marker); n != 0 {
+		t.Errorf("%d processes are left", n)
+	}
+}
+
+func TestAStoppedGuardianIsReplacedAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	c := script("")
+	c.Grace, c.Deadline = 0, Clock()+time.Second
+	p := startStubborn(t, c)
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	r, end := p.Result(), Clock()
+	if r.Why != Deadline || end < c.Deadline || end > c.Deadline+200*time.Millisecond {
+		t.Errorf("%+v, %v after the deadline", r, end-c.Deadline)
+	}
+	if n := marked(p.marker); n != 0 {
+		t.Errorf("%d processes are left", n)
+	}
+}
+
+func TestAGuardianThatWasStoppedFirstHearsWhatCameMeanwhile(t *testing.T) {
+	t.Parallel()
+	c := script("")
+	c.Grace, c.Deadline = 0, Clock()+time.Second
+	p := startStubborn(t, c)
+	_ = p.cmd.Process.Signal(syscall.SIGSTOP)
+	for Clock() < c.Deadline+time.Second {
+		p.Extend(Clock() + time.Minute)
+		<-time.After(100 * time.Millisecond) // real clock: the guardian's own is the kernel's
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGCONT)
+	select {
+	case <-p.Done():
+		t.Fatalf("%+v", p.Result())
+	case <-time.After(500 * time.Millisecond): // real clock: as above
+	}
+	_ = p.Kill()
+	if r := p.Result(); r.Why != Killed {
+		t.Errorf("%+v", r)
+	}
+}
+
+// owner is a process that owns a command, and whose other descendants are none.
+func owner(t *testing.T, sh string) (cmd *exec.Cmd, out *bufio.Reader, value string) {
+	t.Helper()
+	value, ready := "test-"+filepath.Base(t.TempDir())+t.Name(), filepath.Join(t.TempDir(), "ready")
+	cmd = exec.Command(os.Args[0], "owner", "/bin/sh", "-c", sh)
+	cmd.Env = append(os.Environ(), "READY="+ready, markerVariable+"="+value)
+	cmd.Stderr = os.Stderr
+	pipe, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	written(t, ready)
+	return cmd, bufio.NewReader(pipe), value
+}
+
+func TestAKilledOwnerTakesTheTreeAlong(t *testing.T) {
+	t.Parallel()
+	cmd, _, value := owner(t, stubborn)
+	start := time.Now()
+	_ = cmd.Process.Kill()
+	eventually(t, "nobody is left", func() bool { return marked(value) == 0 })
+	gone := time.Since(start)
+	t.Logf("gone %v after the owner was killed, the grace being 1s", gone)
+	if gone < 900*time.Millisecond || gone > 1500*time.Millisecond {
+		t.Error("that is not the grace")
+	}
+}
+
+// The orphans have cleared their environment: only the owner's being a subreaper finds them.
+func TestOrphansOfAKilledGuardianFallToASoleOwner(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	cmd, out, _ := owner(t, `env -i setsid sh -c 'trap "" TERM; while :; do echo x >> `+file+`; sleep 0.01; done' & `+stubborn)
+	written(t, file)
+	var guardian []proc
+	for _, p := range below(cmd.Process.Pid) {
+		if p.parent == cmd.Process.Pid {
+			guardian = append(guardian, p)
+		}
+	}
+	if len(guardian) != 1 {
+		t.Fatalf("%d children of the owner", len(guardian))
+	}
+	guardian[0].signal(syscall.SIGKILL)
+	var r Result
+	if err := json.NewDecoder(out).Decode(&r); err != nil && err != io.EOF { //nolint:errorlint // as it is
+		t.Fatal(err)
+	}
+	before := size(t, file)
+	<-time.After(100 * time.Millisecond) // real clock: nobody can tell that nothing is written
+	if r.Why != Unguarded || size(t, file) != before {
+		t.Errorf("%+v; the orphan wrote %d bytes afterwards", r, size(t, file)-before)
+	}
+}
+
+func size(t *testing.T, file string) int64 {
+	t.Helper()
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}

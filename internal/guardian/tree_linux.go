@@ -1,0 +1,117 @@
+package guardian
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// adoptOrphans makes this process the parent of all below it that lose theirs.
+func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+func dieWithGuardian(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
+	attr.Pdeathsig = syscall.SIGKILL
+	return attr
+}
+
+// groupLeft is not asked here: all that is left of the group are our children.
+func (tree) groupLeft(int) bool { return false }
+
+// killBelow sends KILL to all descendants of a process.
+func (t tree) killBelow(root int) {
+	t.signalBelow(root, syscall.SIGKILL, func(proc) bool { return true })
+}
+
+func (t tree) signalBelow(root int, sig syscall.Signal, which func(proc) bool) {
+	for _, p := range below(root) {
+		if which(p) {
+			p.signal(sig)
+		}
+	}
+}
+
+// below lists the descendants of a process, parents first.
+func below(root int) (out []proc) {
+	children := map[int][]proc{}
+	for _, pid := range pids() {
+		if p, ok := look(pid); ok {
+			children[p.parent] = append(children[p.parent], p)
+		}
+	}
+	out = children[root]
+	for i := 0; i < len(out); i++ {
+		out = append(out, children[out[i].pid]...)
+		delete(children, out[i].pid)
+	}
+	return out
+}
+
+func pids() (out []int) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = dir.Close() }()
+	names, _ := dir.Readdirnames(-1) // what there is of them
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// look reads one process, unless it has ended.
+func look(pid int) (p proc, ok bool) {
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return p, false
+	}
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // its name may contain anything
+	if len(f) < 20 || f[0] == "Z" || f[0] == "X" {
+		return p, false
+	}
+	p.pid, p.started = pid, f[19]
+	p.parent, _ = strconv.Atoi(f[1])
+	p.group, _ = strconv.Atoi(f[2])
+	return p, true
+}
+
+// signal reaches this process or none: its number may be another's by now.
+func (p proc) signal(sig syscall.Signal) {
+	h, err := os.FindProcess(p.pid) // a pidfd
+	if err != nil {
+		return
+	}
+	defer func() { _ = h.Release() }()
+	if now, ok := look(p.pid); ok && now.started == p.started {
+		_ = h.Signal(sig)
+	}
+}
+
+// killMarked sends KILL to all that carry the marker, and returns how many they were.
+func (t tree) killMarked() (n int) {
+	for _, pid := range pids() {
+		p, ok := look(pid)
+		if ok && t.marks(pid) {
+			p.signal(syscall.SIGKILL)
+			n++
+		}
+	}
+	return n
+}
+
+func (t tree) marks(pid int) bool {
+	b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ")) // another user's can't be read
+	for e := range bytes.SplitSeq(b, []byte{0}) {
+		if all, ok := bytes.CutPrefix(e, []byte(markerVariable+"=")); ok && bytes.Contains(all, []byte(t.marker)) {
+			return true
+		}
+	}
+	return false
+}
