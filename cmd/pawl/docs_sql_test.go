@@ -15,11 +15,7 @@ import (
 // blocks are the fenced examples of a page in one language.
 func blocks(t *testing.T, page, language string) (all []string) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(string(b), -1) {
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(readFile(t, "docs", page), -1) {
 		all = append(all, m[1])
 	}
 	return all
@@ -98,11 +94,7 @@ func force(t *testing.T, db string) {
 func TestTheSQLPageNamesFunctionsThatExist(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t)
-	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "sql.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := regexp.MustCompile("(?m)^\\| `pawl\\.(\\w+)\\(([^)]*)\\)`").FindAllStringSubmatch(string(b), -1)
+	named := regexp.MustCompile("(?m)^\\| `pawl\\.(\\w+)\\(([^)]*)\\)`").FindAllStringSubmatch(readFile(t, "docs", "sql.md"), -1)
 	if len(named) < 9 {
 		t.Fatalf("%d functions: is the pattern right?", len(named))
 	}

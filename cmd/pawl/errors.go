@@ -15,7 +15,6 @@ import (
 	"pawl/jobs"
 	"pawl/jobs/schedule"
 	"pawl/lockrepo"
-	"pawl/lockrepo/keys"
 	"pawl/migrations"
 )
 
@@ -58,7 +57,7 @@ func codeOf(err error) int {
 		return codeOK
 	case errors.As(err, &own):
 		return own.code
-	case is(err, jobs.ErrUnknownJob, jobs.ErrState, lockrepo.ErrNotFound, keys.ErrNotFound, pgdev.ErrNoBinaries), wrongInput(err):
+	case is(err, jobs.ErrUnknownJob, jobs.ErrState, lockrepo.ErrNotFound, lockrepo.ErrInput, pgdev.ErrNoBinaries), wrongInput(err):
 		return codeUsage
 	case is(err, lockrepo.ErrHeld, lockrepo.ErrNotHeld, lockrepo.ErrEnded, fence.ErrStale, fence.ErrUnfenced,
 		fence.ErrOtherLock, fence.ErrOtherDatabase, jobs.ErrComplete, jobs.ErrRunning):
@@ -114,8 +113,6 @@ func sentence(err error) string {
 		s = "this database was restored from another server: if this copy may run what it owes, say so with: pawl adopt"
 	case errors.Is(err, lockrepo.ErrNotFound):
 		s += "; list them with: pawl lock ls"
-	case errors.Is(err, keys.ErrNotFound):
-		s += "; list them with: pawl key ls"
 	case !errors.As(err, &pg):
 	case pg.Code == "42P01" || pg.Code == "3F000":
 		s = pg.Message + "; if pawl's schema is meant, run: pawl migrate up"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 	"unicode"
@@ -54,7 +55,10 @@ What a client sends is: Authorization: Bearer KEY`,
 					return err
 				}
 				bearer, made, err := store.Create(cmd.Context(), k)
-				if err != nil {
+				switch {
+				case errors.Is(err, keys.ErrNameTaken):
+					return conflict("--name is %q, which a key has already, perhaps a revoked one: choose another name; see: pawl key ls", k.Name)
+				case err != nil:
 					return err
 				}
 				return c.sayMade(bearer, made)
@@ -160,7 +164,10 @@ take one at once, see: pawl lock release.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withKeys(cmd.Context(), func(_ *database, store *keys.Store) error {
 				k, err := store.Revoke(cmd.Context(), args[0], actor())
-				if err != nil {
+				switch {
+				case errors.Is(err, keys.ErrNotFound):
+					return usage("there is no key %q; list them with: pawl key ls", args[0])
+				case err != nil:
 					return err
 				}
 				if c.p.json {
