@@ -31,30 +31,30 @@ type acquireBody struct {
 
 // parseAcquire reads {"owner","ttl_seconds"}. The error is a malformedError; faults are the values' fault.
 func parseAcquire(body []byte) (acquireBody, []fault, error) {
-	o, faults, err := readObject(body, "owner", "ttl_seconds")
-	if err != nil || o == nil {
+	f, faults, err := readObject(body, "owner", "ttl_seconds")
+	if err != nil || f == nil {
 		return acquireBody{}, faults, err
 	}
-	b := acquireBody{Owner: o.owner(&faults), TTL: o.ttl(&faults)}
+	b := acquireBody{Owner: f.owner(&faults), TTL: f.ttl(&faults)}
 	return b, faults, nil
 }
 
 // parseOwner reads {"owner"}, the body of a release.
 func parseOwner(body []byte) (owner string, _ []fault, _ error) {
-	o, faults, err := readObject(body, "owner")
-	if err != nil || o == nil {
+	f, faults, err := readObject(body, "owner")
+	if err != nil || f == nil {
 		return "", faults, err
 	}
-	return o.owner(&faults), faults, nil
+	return f.owner(&faults), faults, nil
 }
 
 // parseFence reads {"lock","fencing_token"}, the body of a check.
 func parseFence(body []byte) (lock string, token int64, _ []fault, _ error) {
-	o, faults, err := readObject(body, "lock", "fencing_token")
-	if err != nil || o == nil {
+	f, faults, err := readObject(body, "lock", "fencing_token")
+	if err != nil || f == nil {
 		return "", 0, faults, err
 	}
-	lock, token = o.lock(&faults), o.token(&faults)
+	lock, token = f.lock(&faults), f.token(&faults)
 	return lock, token, faults, nil
 }
 
@@ -103,25 +103,25 @@ func parseQuery(raw string, names ...string) (url.Values, []fault, error) {
 	return query, faults, nil
 }
 
-// object is a JSON object whose values are still to be judged.
-type object map[string]json.RawMessage
+// fields is a JSON object whose values are still to be judged.
+type fields map[string]json.RawMessage
 
 // readObject finds names that aren't among these. Where the text is no object it returns nil and that fault.
-func readObject(body []byte, names ...string) (object, []fault, error) {
+func readObject(body []byte, names ...string) (fields, []fault, error) {
 	if err := strictJSON(body); err != nil {
 		return nil, nil, err
 	}
-	var o object
-	if err := json.Unmarshal(body, &o); err != nil || o == nil {
+	var f fields
+	if err := json.Unmarshal(body, &f); err != nil || f == nil {
 		return nil, []fault{{"", "The body must be a JSON object with " + strings.Join(names, " and ") + "."}}, nil
 	}
 	var faults []fault
-	for _, name := range slices.Sorted(maps.Keys(o)) {
+	for _, name := range slices.Sorted(maps.Keys(f)) {
 		if !slices.Contains(names, name) {
 			faults = append(faults, unknown(name, names))
 		}
 	}
-	return o, faults, nil
+	return f, faults, nil
 }
 
 func unknown(name string, names []string) fault {

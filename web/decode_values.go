@@ -50,8 +50,8 @@ func visible(r rune) bool {
 		!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-func (o object) owner(faults *[]fault) string {
-	owner, ok := o.text("owner", faults)
+func (f fields) owner(faults *[]fault) string {
+	owner, ok := f.text("owner", faults)
 	if !ok {
 		return ""
 	}
@@ -60,8 +60,8 @@ func (o object) owner(faults *[]fault) string {
 	return owner
 }
 
-func (o object) lock(faults *[]fault) string {
-	lock, ok := o.text("lock", faults)
+func (f fields) lock(faults *[]fault) string {
+	lock, ok := f.text("lock", faults)
 	if !ok {
 		return ""
 	}
@@ -72,19 +72,19 @@ func (o object) lock(faults *[]fault) string {
 	return lock
 }
 
-func (o object) ttl(faults *[]fault) time.Duration {
+func (f fields) ttl(faults *[]fault) time.Duration {
 	const most = int64(maxTTL / time.Second)
-	return time.Duration(o.integer("ttl_seconds", most, faults)) * time.Second
+	return time.Duration(f.integer("ttl_seconds", most, faults)) * time.Second
 }
 
-func (o object) token(faults *[]fault) int64 {
+func (f fields) token(faults *[]fault) int64 {
 	const most = 1<<63 - 1
-	return o.integer("fencing_token", most, faults)
+	return f.integer("fencing_token", most, faults)
 }
 
 // text is the string of that name; false with a fault where there is none.
-func (o object) text(name string, faults *[]fault) (string, bool) {
-	raw, ok := o[name]
+func (f fields) text(name string, faults *[]fault) (string, bool) {
+	raw, ok := f[name]
 	switch {
 	case !ok:
 		*faults = append(*faults, fault{pointer(name), name + " is missing: send a string."})
@@ -99,8 +99,8 @@ func (o object) text(name string, faults *[]fault) (string, bool) {
 }
 
 // integer is the whole number of that name, 1 to most, or 0 with a fault. Only digits are one: 60.0 and 1e3 aren't.
-func (o object) integer(name string, most int64, faults *[]fault) int64 {
-	raw, ok := o[name]
+func (f fields) integer(name string, most int64, faults *[]fault) int64 {
+	raw, ok := f[name]
 	if ok {
 		n, err := strconv.ParseInt(string(raw), 10, 64)
 		if err == nil && 1 <= n && n <= most {
