@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
+	"slices"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Command is what runs under a guardian. Guardian, Args and Deadline are
@@ -63,10 +61,9 @@ func (p *Process) start(c Command) error {
 	if err != nil {
 		return err
 	}
-	// The pipes keep their numbers, so that descriptors which somebody hands down to the command keep theirs.
-	args := append(c.Guardian[:len(c.Guardian):len(c.Guardian)], number(in), number(out), "--")
 	p.cmd = &exec.Cmd{
-		Path: self, Args: append(args, c.Args...), Env: c.Env, Stdin: file(c.Stdin), SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		Path: self, Args: slices.Concat(c.Guardian, []string{"--"}, c.Args), Env: c.Env, Stdin: file(c.Stdin),
+		ExtraFiles: []*os.File{in, out}, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if c.Stdout != nil {
 		p.cmd.Stdout = c.Stdout
@@ -74,10 +71,7 @@ func (p *Process) start(c Command) error {
 	if c.Stderr != nil {
 		p.cmd.Stderr = c.Stderr
 	}
-	err = errors.Join(inherit(in), inherit(out))
-	if err == nil {
-		err = p.cmd.Start()
-	}
+	err = p.cmd.Start()
 	_, _ = in.Close(), out.Close() // the guardian has them
 	if err == nil {
 		err = json.NewEncoder(toGuard).Encode(spec{p.marker, c.Grace, c.Deadline, c.Dir})
@@ -90,12 +84,4 @@ func (p *Process) start(c Command) error {
 	go p.wait(fromGuard)
 	p.watch()
 	return nil
-}
-
-func number(f *os.File) string { return strconv.Itoa(int(f.Fd())) }
-
-// inherit lets the next child have f.
-func inherit(f *os.File) error {
-	_, err := unix.FcntlInt(f.Fd(), unix.F_SETFD, 0)
-	return err
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -19,6 +18,8 @@ const (
 	// nap is the longest that the guardian waits without a look at the clock: timers stand still while the machine sleeps.
 	nap = 250 * time.Millisecond
 )
+
+var errNotForPeople = errors.New("this is a part of pawl run, and not for people; see: pawl run --help")
 
 // guard is the guardian's state. One goroutine has it.
 type guard struct {
@@ -69,20 +70,21 @@ func Main(args []string, stderr io.Writer) int {
 	return 0
 }
 
+// parse takes over the descriptors that the owner has handed down, which the command must not get.
 func parse(args []string) (in, out *os.File, argv []string, err error) {
-	if len(args) < 4 || args[2] != "--" {
-		return nil, nil, nil, errors.New("this is a part of pawl run, and not for people; see: pawl run --help")
+	if len(args) < 2 || args[0] != "--" {
+		return nil, nil, nil, errNotForPeople
 	}
-	var ends [2]*os.File
+	ends := [2]*os.File{}
 	for i := range ends {
-		n, err := strconv.Atoi(args[i])
-		if err != nil {
-			return nil, nil, nil, fmt.Errorf("descriptor is %q: this is a part of pawl run, and not for people", args[i])
+		fd := 3 + i
+		syscall.CloseOnExec(fd)
+		ends[i] = os.NewFile(uintptr(fd), "owner")
+		if info, err := ends[i].Stat(); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+			return nil, nil, nil, errNotForPeople
 		}
-		syscall.CloseOnExec(n)
-		ends[i] = os.NewFile(uintptr(n), "owner")
 	}
-	return ends[0], ends[1], args[3:], nil
+	return ends[0], ends[1], args[1:], nil
 }
 
 func (g *guard) run(argv []string, orders *json.Decoder) Result {
