@@ -1,0 +1,396 @@
+package lockrepo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"pawl/fence"
+	"pawl/internal/pgtest"
+)
+
+// as is a caller of the API: an owner under a key.
+type as struct{ holder, key string }
+
+var (
+	alice    = as{"alice", "k1"}
+	bob      = as{"bob", "k2"}
+	mallory  = as{"mallory", "k3"}
+	impostor = as{"alice", "k2"} // another caller of the same name
+)
+
+func (a as) acquire(t *testing.T, r *Repo, lock string) (Lease, error) {
+	t.Helper()
+	return r.AcquireRequest(t.Context(), Request{Lock: lock, Holder: a.holder, Key: a.key, TTL: time.Minute, Reenter: true, RequestID: "req-" + a.holder})
+}
+
+func (a as) mustAcquire(t *testing.T, r *Repo, lock string) Lease {
+	t.Helper()
+	l, err := a.acquire(t, r, lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (a as) on(lock string) As {
+	return As{Lock: lock, Holder: a.holder, Key: a.key, TTL: 2 * time.Minute, MaxHold: 24 * time.Hour}
+}
+
+// scene brings lock x to a state.
+type scene func(t *testing.T, r *Repo, pool *pgxpool.Pool)
+
+func heldBy(all ...as) scene {
+	return func(t *testing.T, r *Repo, pool *pgxpool.Pool) {
+		for i, a := range all {
+			if i > 0 {
+				expire(t, pool, "x")
+			}
+			a.mustAcquire(t, r, "x")
+		}
+	}
+}
+
+func then(s, next scene) scene {
+	return func(t *testing.T, r *Repo, pool *pgxpool.Pool) { s(t, r, pool); next(t, r, pool) }
+}
+
+func expired(t *testing.T, _ *Repo, pool *pgxpool.Pool) { expire(t, pool, "x") }
+
+func releasedBy(a as) scene {
+	return func(t *testing.T, r *Repo, _ *pgxpool.Pool) {
+		if err := r.ReleaseAs(t.Context(), a.on("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func forced(t *testing.T, r *Repo, _ *pgxpool.Pool) {
+	i, err := r.Show(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Force(t.Context(), "x", i.Token, Force{Actor: "me", Reason: "a test of force"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// swept is what the sweep makes of an expired lease that nobody has taken.
+func swept(t *testing.T, _ *Repo, pool *pgxpool.Pool) {
+	run(t, pool, `
+with l as (update pawl.locks set expires_at = clock_timestamp() where name = 'x' returning *), e as (
+  insert into pawl.tenures (lock, token, grant_id, holder, key, acquired_at, expires_at, ended_at, how)
+  select name, token, grant_id, holder, key, acquired_at, expires_at, expires_at, 'expired' from l) select name from l`)
+	run(t, pool, `update pawl.locks set grant_id = null, holder = null, key = null, expires_at = null where name = 'x'`)
+}
+
+func forgotten(t *testing.T, _ *Repo, pool *pgxpool.Pool) { run(t, pool, `delete from pawl.tenures`) }
+
+func nothing(*testing.T, *Repo, *pgxpool.Pool) {}
+
+// The table of the lock API's contract, and the release's rule.
+func TestRenewAndReleaseAnswerByWhoAsks(t *testing.T) {
+	t.Parallel()
+	byGo := func(t *testing.T, r *Repo, _ *pgxpool.Pool) {
+		if _, err := r.AcquireRequest(t.Context(), Request{Lock: "x", Holder: "alice", TTL: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	byRun := then(heldBy(alice), func(t *testing.T, _ *Repo, pool *pgxpool.Pool) {
+		run(t, pool, `update pawl.locks set key = null`)
+	})
+	for _, c := range []struct {
+		name    string
+		scene   scene
+		who     as
+		renew   error
+		release error
+	}{
+		{"live, theirs", heldBy(alice), alice, nil, nil},
+		{"live, another's, who once held it", heldBy(alice, bob), alice, ErrNotHeld, ErrMismatch},
+		{"live, another's, who held it twice before", heldBy(alice, bob, mallory), alice, ErrNotHeld, ErrMismatch},
+		{"live, another's, a stranger", heldBy(alice, bob), mallory, ErrMismatch, ErrMismatch},
+		{"live, the right owner under another key", heldBy(alice), impostor, ErrMismatch, ErrMismatch},
+		{"live, the owner of that name once held it under another key", heldBy(alice, bob), impostor, ErrMismatch, ErrMismatch},
+		{"live, once held, but that is pruned", then(heldBy(alice, bob), forgotten), alice, ErrMismatch, ErrMismatch},
+		{"live, another's, taken after a release", then(then(heldBy(alice), releasedBy(alice)), heldBy(bob)), alice, ErrNotHeld, ErrMismatch},
+		{"live, of a Go program of that name", byGo, alice, ErrMismatch, ErrMismatch},
+		{"live, of a run", byRun, as{"alice", ""}, ErrMismatch, ErrMismatch},
+		{"expired, its holder", then(heldBy(alice), expired), alice, ErrNotHeld, ErrNotFound},
+		{"expired, a stranger", then(heldBy(alice), expired), mallory, ErrNotHeld, ErrNotFound},
+		{"expired and swept, its holder", then(heldBy(alice), swept), alice, ErrNotHeld, ErrNotFound},
+		{"expired and swept, a stranger", then(heldBy(alice), swept), mallory, ErrNotHeld, ErrNotFound},
+		{"released, its last holder", then(heldBy(alice), releasedBy(alice)), alice, ErrNotHeld, ErrNotFound},
+		{"released, its last holder's name under another key", then(heldBy(alice), releasedBy(alice)), impostor, ErrNotFound, ErrNotFound},
+		{"released, a stranger", then(heldBy(alice), releasedBy(alice)), mallory, ErrNotFound, ErrNotFound},
+		{"released, by force, its last holder", then(heldBy(alice), forced), alice, ErrNotHeld, ErrNotFound},
+		{"released, but that is pruned", then(then(heldBy(alice), releasedBy(alice)), forgotten), alice, ErrNotFound, ErrNotFound},
+		{"never existed", nothing, alice, ErrNotFound, ErrNotFound},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			pool := pgtest.New(t)
+			r := newRepo(t, pool, "server")
+			c.scene(t, r, pool)
+			before := run(t, pool, `select (l.*)::text from pawl.locks l`)
+			if _, err := r.RenewAs(t.Context(), c.who.on("x")); !is(err, c.renew) {
+				t.Errorf("renew: %v, want %v", err, c.renew)
+			}
+			if now := run(t, pool, `select (l.*)::text from pawl.locks l`); c.renew != nil && now != before {
+				t.Errorf("a renewal that was refused wrote\n%s, before\n%s", now, before)
+			}
+			if err := r.ReleaseAs(t.Context(), c.who.on("x")); !is(err, c.release) {
+				t.Errorf("release: %v, want %v", err, c.release)
+			}
+			if now := run(t, pool, `select (l.*)::text from pawl.locks l`); c.release != nil && now != before {
+				t.Errorf("a release that was refused wrote\n%s, before\n%s", now, before)
+			}
+		})
+	}
+}
+
+// is compares exactly: one answer must not be another as well.
+func is(err, want error) bool {
+	for _, e := range []error{ErrNotHeld, ErrNotFound, ErrMismatch, ErrPrecondition, ErrHeld, ErrReused, ErrEnded, ErrInput} {
+		if errors.Is(err, e) != (e == want) {
+			return false
+		}
+	}
+	return (err == nil) == (want == nil) && !Unknown(err)
+}
+
+func TestARenewalMovesTheEndAndNothingElse(t *testing.T) {
+	t.Parallel()
+	r := newRepo(t, pgtest.New(t), "server")
+	l := alice.mustAcquire(t, r, "x")
+	i, err := r.RenewAs(t.Context(), alice.on("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := r.Show(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.ReadAt, shown.ReadAt = time.Time{}, time.Time{}
+	if got, want := fmt.Sprint(i.AcquiredAt, i.RenewedAt, i.ExpiresAt), fmt.Sprint(shown.AcquiredAt, shown.RenewedAt, shown.ExpiresAt); got != want {
+		t.Errorf("renewed %s, shown %s", got, want)
+	}
+	i.AcquiredAt, i.RenewedAt, shown.AcquiredAt, shown.RenewedAt = nil, nil, nil, nil
+	until := *i.ExpiresAt
+	i.ExpiresAt, shown.ExpiresAt = nil, nil
+	if i != shown {
+		t.Errorf("renewed %+v, shown %+v", i, shown)
+	}
+	if i.Token != l.Token.Seq || i.Holder != "alice" || i.Key != "k1" || i.Beats != 1 || until.Sub(l.ExpiresAt) < 59*time.Second {
+		t.Errorf("renewed %+v until %s, acquired %+v", i, until, l)
+	}
+	if err := r.Release(t.Context(), l); err != nil { // it is the same lease for Go
+		t.Error(err)
+	}
+}
+
+func TestATokenThatIsNotCurrentIsRefused(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := newRepo(t, pool, "server")
+	old := alice.mustAcquire(t, r, "x")
+	l := alice.mustAcquire(t, r, "x")
+	a := alice.on("x")
+	for token, want := range map[int64]error{old.Token.Seq: ErrPrecondition, l.Token.Seq + 1: ErrPrecondition, l.Token.Seq: nil, 0: nil} {
+		a.Token = token
+		if _, err := r.RenewAs(t.Context(), a); !is(err, want) {
+			t.Errorf("renew with token %d: %v, want %v", token, err, want)
+		}
+	}
+	a.Token = old.Token.Seq
+	if err := r.ReleaseAs(t.Context(), a); !is(err, ErrPrecondition) {
+		t.Errorf("release with the old token: %v", err)
+	}
+	b := bob.on("x") // whose it is comes first
+	b.Token = l.Token.Seq
+	if _, err := r.RenewAs(t.Context(), b); !is(err, ErrMismatch) {
+		t.Errorf("renew by a stranger who knows the token: %v", err)
+	}
+	a.Token = l.Token.Seq
+	if err := r.ReleaseAs(t.Context(), a); err != nil {
+		t.Errorf("release with the current token: %v", err)
+	}
+}
+
+func TestTheHolderUnderTheSameKeyMayAcquireAgain(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := newRepo(t, pool, "server")
+	old := alice.mustAcquire(t, r, "x")
+	if _, err := impostor.acquire(t, r, "x"); !errors.Is(err, ErrHeld) {
+		t.Errorf("the same owner under another key: %v, want held", err)
+	}
+	l := alice.mustAcquire(t, r, "x")
+	if l.Token.Seq <= old.Token.Seq || !l.AcquiredAt.After(old.AcquiredAt) {
+		t.Errorf("again %+v, before %+v", l, old)
+	}
+	if got := ends(t, r); got != "reacquired>?" { // its successor lives
+		t.Errorf("history %q", got)
+	}
+	if got := run(t, pool, `select format('%s %s %s', request_id, expires_at > ended_at, successor = $1) from pawl.tenures`, l.Token.Seq); got != "req-alice t t" {
+		t.Errorf("the old tenure says %q", got)
+	}
+	if _, err := r.Renew(t.Context(), old); !errors.Is(err, ErrNotHeld) {
+		t.Errorf("the former self renews: %v", err)
+	}
+}
+
+// The clock can be set in this test alone: an instant is met exactly.
+func TestAnInstantIsMetExactly(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := newRepo(t, pool, "server")
+	run(t, pool, `create schema fake`)
+	run(t, pool, `create function fake.clock_timestamp() returns timestamptz language sql as $$ select current_setting('fake.now')::timestamptz $$`)
+	c, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	run(t, c, `select set_config('search_path', 'fake, pg_catalog', false)`)
+	for _, s := range []struct{ name, now, renew, release string }{
+		{"a microsecond before the end", "2026-09-16 12:59:59.999999Z", "renewed", "released"},
+		{"at the end", "2026-09-16 13:00Z", "lost", "expired"},
+	} {
+		heldBy(alice)(t, r, pool)
+		run(t, pool, `update pawl.locks set acquired_at = '2026-09-16 12:00Z', renewed_at = '2026-09-16 12:00Z', expires_at = '2026-09-16 13:00Z'`)
+		run(t, c, `select set_config('fake.now', $1, false)`, s.now)
+		if got := run(t, c, `select outcome from pawl.release_as('x', 'alice', 'k1', 0)`); got != s.release {
+			t.Errorf("release %s: %s, want %s", s.name, got, s.release)
+		}
+		run(t, pool, `delete from pawl.locks`)
+		heldBy(alice)(t, r, pool)
+		run(t, pool, `update pawl.locks set acquired_at = '2026-09-16 12:00Z', renewed_at = '2026-09-16 12:00Z', expires_at = '2026-09-16 13:00Z'`)
+		if got := run(t, c, `select outcome from pawl.renew_as('x', 'alice', 'k1', 0, '1 h', '2 h')`); got != s.renew {
+			t.Errorf("renew %s: %s, want %s", s.name, got, s.renew)
+		}
+		run(t, pool, `delete from pawl.locks`)
+	}
+	heldBy(alice)(t, r, pool)
+	run(t, pool, `update pawl.locks set acquired_at = '2026-09-15 12:00Z', renewed_at = '2026-09-16 12:00Z', expires_at = '2026-09-16 13:00Z'`)
+	for _, s := range []struct{ now, limit, want string }{
+		{"2026-09-16 11:59:59.999999Z", "24 h", "renewed"},
+		{"2026-09-16 12:00Z", "24 h", "lost"},
+		{"2026-09-16 12:30Z", "24 h", "lost"},
+		{"2026-09-16 12:30Z", "", "renewed"},
+	} {
+		run(t, c, `select set_config('fake.now', $1, false)`, s.now)
+		if got := run(t, c, `select outcome from pawl.renew_as('x', 'alice', 'k1', 0, '1 h', nullif($1, '')::interval)`, s.limit); got != s.want {
+			t.Errorf("renew at %s with a limit of %q: %s, want %s", s.now, s.limit, got, s.want)
+		}
+	}
+}
+
+func TestNothingIsHeldLongerThanMaxHold(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := newRepo(t, pool, "server")
+	alice.mustAcquire(t, r, "x")
+	a := alice.on("x")
+	a.MaxHold = time.Hour
+	run(t, pool, `update pawl.locks set acquired_at = clock_timestamp() - interval '59 min'`)
+	if _, err := r.RenewAs(t.Context(), a); err != nil {
+		t.Errorf("before: %v", err)
+	}
+	run(t, pool, `update pawl.locks set acquired_at = clock_timestamp() - interval '1 h'`)
+	if _, err := r.RenewAs(t.Context(), a); !is(err, ErrNotHeld) {
+		t.Errorf("at an hour: %v", err)
+	}
+	a.MaxHold = 0
+	if _, err := r.RenewAs(t.Context(), a); err != nil {
+		t.Errorf("without a limit: %v", err)
+	}
+}
+
+const waitsForARow = `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like '%pawl.re%_as%'`
+
+// What had to wait for the row is judged by the clock of after the wait.
+func TestRenewAndReleaseAreJudgedAfterTheirWait(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := newRepo(t, pool, "server")
+	alice.mustAcquire(t, r, "x")
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, pool, `update pawl.locks set expires_at = clock_timestamp() + interval '2 s'`)
+	run(t, tx, `select name from pawl.locks where name = 'x' for update`)
+	renewed, released := make(chan error, 1), make(chan error, 1)
+	go func() { _, err := r.RenewAs(context.WithoutCancel(t.Context()), alice.on("x")); renewed <- err }()
+	go func() { released <- r.ReleaseAs(context.WithoutCancel(t.Context()), alice.on("x")) }()
+	pgtest.Eventually(t, 2*time.Second, "both wait", func() bool { return run(t, pool, `select (`+waitsForARow+`)::text`) == "2" })
+	pgtest.Eventually(t, 5*time.Second, "the lease has ended", func() bool {
+		return run(t, pool, `select (expires_at < clock_timestamp())::text from pawl.locks`) == "true"
+	})
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-renewed; !is(err, ErrNotHeld) {
+		t.Errorf("renew: %v", err)
+	}
+	if err := <-released; !is(err, ErrNotFound) {
+		t.Errorf("release: %v", err)
+	}
+}
+
+func TestAGuardedTransactionHoldsUpNoRenewalByName(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := newRepo(t, pool, "server")
+	l := alice.mustAcquire(t, r, "x")
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	run(t, tx, `select pawl.guard('x', $1)::text`, l.Token.Seq)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := r.RenewAs(ctx, alice.on("x")); err != nil {
+		t.Error(err)
+	}
+	if err := r.ReleaseAs(ctx, alice.on("x")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestATargetIsCheckedByItsMark(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := newRepo(t, pool, "server")
+	for _, c := range []struct {
+		lock    string
+		token   int64
+		current bool
+		last    string
+	}{
+		{"x", 5, true, "never"},
+		{"x", 5, true, "5"},
+		{"x", 6, true, "5"},
+		{"x", 4, false, "5"},
+		{"y", 9, false, "5"},
+	} {
+		ok, last, err := r.CheckTarget(t.Context(), fence.Token{Lock: c.lock, Seq: c.token}, "account:42")
+		got := "never"
+		if last != nil {
+			got = fmt.Sprint(*last)
+		}
+		if err != nil || ok != c.current || got != c.last {
+			t.Errorf("%+v: %v, %s, %v", c, ok, got, err)
+		}
+		run(t, pool, `insert into pawl.fences values ('account:42', 'x', 5) on conflict do nothing`)
+	}
+	if _, _, err := r.CheckTarget(t.Context(), fence.Token{Lock: "x", Seq: 1}, ""); !is(err, ErrInput) {
+		t.Errorf("without a target: %v", err)
+	}
+}
