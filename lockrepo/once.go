@@ -35,6 +35,8 @@ select m.name, $4::text, m.token, m.holder from mine m where m.expires_at > cloc
     on conflict (lock, key) do update set key = excluded.key
 returning token`
 
+const finishedSQL = `select exists (select from pawl.once_per where lock = $1 and key = $2 and token = $3)`
+
 // pawl.release awaits no flush, but this one has something to keep.
 const finishReleaseSQL = `
 select coalesce(how, '') || set_config('synchronous_commit', $4::text, true)
@@ -42,9 +44,8 @@ select coalesce(how, '') || set_config('synchronous_commit', $4::text, true)
 
 // FinishOnce notes that key was done, and releases the lease, in one
 // transaction: from then on [Repo.OnceDone] says so, for ever. It answers
-// [ErrNotHeld] if the lease has ended before; then nothing was noted. Whatever
-// else it answers, whether it was noted isn't known: it may be asked again, and
-// OnceDone tells.
+// [ErrNotHeld] if the lease has ended before; then nothing was noted. When
+// [Unknown] says so of its answer, ask again: the same lease is noted once.
 func (r *Repo) FinishOnce(ctx context.Context, l Lease, key string) error {
 	if err := checkOnce(l.Token.Lock, key); err != nil {
 		return fmt.Errorf("lockrepo: finish once: %w", err)
@@ -63,12 +64,25 @@ func (r *Repo) FinishOnce(ctx context.Context, l Lease, key string) error {
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return r.whyLost(ctx, l)
+		return r.notFinished(ctx, l, key)
 	case err != nil:
 		return fmt.Errorf("lockrepo: finish %s once per %q: %w", l.Token, key, err)
 	}
 	r.cfg.Logger.DebugContext(ctx, "lock released", "token", l.Token, "grant_id", l.Grant, "once_per", key)
 	return nil
+}
+
+// notFinished says why, unless an earlier call, whose answer was lost, has done it.
+func (r *Repo) notFinished(ctx context.Context, l Lease, key string) error {
+	var done bool
+	err := r.ask(ctx, query{finishedSQL, []any{l.Token.Lock, key, l.Token.Seq}, single(&done)})
+	switch {
+	case err != nil:
+		return fmt.Errorf("lockrepo: finish %s once per %q: %w", l.Token, key, err)
+	case done:
+		return nil
+	}
+	return r.whyLost(ctx, l)
 }
 
 func finishOnce(ctx context.Context, tx pgx.Tx, l Lease, key string, mode []any) error {

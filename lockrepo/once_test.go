@@ -30,6 +30,9 @@ func TestWhatWasFinishedOnceIsDoneAndItsLeaseReleased(t *testing.T) {
 	if err := r.FinishOnce(t.Context(), l, "k"); err != nil {
 		t.Fatal(err)
 	}
+	if err := r.FinishOnce(t.Context(), l, "k"); err != nil {
+		t.Errorf("asked again: %v", err)
+	}
 	if !onceDone(t, r) {
 		t.Error("not done after it was finished")
 	}
