@@ -52,7 +52,7 @@ func Main(args []string, stderr io.Writer) int {
 		return 2
 	}
 	// Its owner's terminal doesn't reach it. Who signals it by name means its owner. A broken pipe is an error, not an end.
-	signal.Notify(make(chan os.Signal, 1), forwarded()...)
+	signal.Notify(make(chan os.Signal, 1), Forwarded()...)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)

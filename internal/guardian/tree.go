@@ -23,8 +23,8 @@ func mark(env []string, marker string) []string {
 	return append(out, markerVariable+"="+marker)
 }
 
-// forwarded are the signals that a command gets through its owner.
-func forwarded() []os.Signal {
+// Forwarded are the signals that a command gets through its owner.
+func Forwarded() []os.Signal {
 	return []os.Signal{
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGCONT,
 	}
