@@ -63,8 +63,8 @@ func ifMatch(h http.Header) (int64, error) {
 	if len(values) > 1 || len(bare) < 2 || bare[0] != '"' || strings.IndexByte(bare[1:], '"') != len(bare)-2 {
 		return 0, malformedError(`If-Match must be sent once, as * or as the ETag of one acquisition, like "42".`)
 	}
-	token, err := strconv.ParseInt(bare[1:len(bare)-1], 10, 64)
-	if err != nil || token < 1 || tag != `"`+strconv.FormatInt(token, 10)+`"` {
+	token, _ := strconv.ParseInt(bare[1:len(bare)-1], 10, 64)
+	if token < 1 || tag != `"`+strconv.FormatInt(token, 10)+`"` { // a token has one spelling
 		return noToken, nil
 	}
 	return token, nil

@@ -74,6 +74,7 @@ func TestANameTwiceIsMalformedAtAnyDepth(t *testing.T) {
 		`{"a":{},"b":[],"c":null,"d":true,"e":1e9}`: false,
 		`"a"`:                     false,
 		`{"a":"b","b":"a"}`:       false,
+		`["a","b","a"]`:           false,
 		`{"a":{"b":1,"b":1}}`:     true,
 		`[[{"a":[],"a":1}]]`:      true,
 		`{"a":{"a":1},"a":1}`:     true,
@@ -82,6 +83,18 @@ func TestANameTwiceIsMalformedAtAnyDepth(t *testing.T) {
 	} {
 		if err := strictJSON([]byte(text)); (err != nil) != twice {
 			t.Errorf("%s: %v, a name twice: %t", text, err, twice)
+		}
+	}
+}
+
+func TestOnlyWholeSurrogatePairsAreTaken(t *testing.T) {
+	t.Parallel()
+	for text, whole := range map[string]bool{
+		`["\ud7ff","\ue000"]`: true, `["\ud800\udc00","\udbff\udfff"]`: true, `["\\\ud800\udc00"]`: true,
+		`["\udc00\udc00"]`: false, `["\ud800","\udc00"]`: false, `["\ud800\ud800"]`: false, `["\ud800\ue000"]`: false, `["\ud800udc00"]`: false,
+	} {
+		if err := strictJSON([]byte(text)); (err == nil) != whole {
+			t.Errorf("%s: %v, whole: %t", text, err, whole)
 		}
 	}
 }
