@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -83,7 +82,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{w: w, r: r.WithContext(ctx), path: path}
 	w.Header().Set("Cache-Control", "no-store")
 	if err := a.admit(c, routes[i]); err != nil {
-		a.refuse(c, err)
+		a.refuse(ctx, c, err)
 	}
 }
 
@@ -110,18 +109,18 @@ func reaches(k keys.Key, lock string) error {
 }
 
 // refuse answers with the problem that err is, and logs what the client isn't told.
-func (a *api) refuse(c *call, err error) {
+func (a *api) refuse(ctx context.Context, c *call, err error) {
 	p, level := problemOf(err), slog.LevelDebug
 	switch p.kind.status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
 		level = slog.LevelInfo
 	case http.StatusServiceUnavailable:
-		if !errors.Is(c.r.Context().Err(), context.Canceled) { // else the client has gone: nobody is refused anything
+		if !errors.Is(ctx.Err(), context.Canceled) { // else the client has gone: nobody is refused anything
 			level = slog.LevelWarn
 		}
 		p.detail = away(c.r, err)
 	}
-	a.cfg.Logger.Log(c.r.Context(), level, "web: refused", "slug", p.kind.slug, "method", c.r.Method, "lock", c.path.Resource,
+	a.cfg.Logger.Log(ctx, level, "web: refused", "slug", p.kind.slug, "method", c.r.Method, "lock", c.path.Resource,
 		"key", c.key.Name, "request_id", requestID(c.w), "error", err)
 	p.answer(c.w, c.r, a.cfg.BasePath)
 }
@@ -135,7 +134,7 @@ func allowed(routes []apiRoute) string {
 			methods = append(methods, http.MethodHead)
 		}
 	}
-	slices.SortFunc(methods, func(a, b string) int { return cmp.Compare(a, b) })
+	slices.Sort(methods)
 	return strings.Join(methods, ", ")
 }
 

@@ -100,8 +100,8 @@ func tenureOf(t lockrepo.Tenure) tenure {
 	}
 }
 
-func (c *call) json(status int, v any) {
+// json ends the call with a 200.
+func (c *call) json(v any) {
 	c.w.Header().Set("Content-Type", "application/json")
-	c.w.WriteHeader(status)
 	writeJSON(c.w, v)
 }

@@ -46,7 +46,7 @@ func TestATK03AnExpiredLockIsTakenWithALargerToken(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, nil)
 	first := a.take(t, "x", brief)
-	a.expired(t, "x")
+	a.expired(t)
 	if second := a.take(t, "x", bob); second <= first {
 		t.Errorf("token %d after %d", second, first)
 	}
@@ -144,7 +144,7 @@ func TestATK11AnAbsentOrExpiredLockIsNotFound(t *testing.T) {
 	a := newAPI(t, nil)
 	a.ask(t, http.MethodGet, "/locks/x", "").is(t, http.StatusNotFound, "not-found")
 	a.take(t, "x", brief)
-	a.expired(t, "x")
+	a.expired(t)
 	got := a.ask(t, http.MethodGet, "/locks/x", "")
 	got.is(t, http.StatusNotFound, "not-found")
 	got.lacks(t, "alice")

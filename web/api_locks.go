@@ -32,7 +32,7 @@ func (a *api) acquire(c *call) error {
 	a.cfg.Logger.InfoContext(c.r.Context(), "lock acquired", "lock", l.Token.Lock, "token", l.Token.Seq, "holder", l.Holder,
 		"grant_id", l.Grant, "acquired_at", stamp(l.AcquiredAt), "expires_at", stamp(l.ExpiresAt), "key", c.key.Name, "request_id", q.RequestID)
 	c.w.Header().Set("Fencing-Token", strconv.FormatInt(l.Token.Seq, 10))
-	c.json(http.StatusOK, granted{true, lockOf(l)})
+	c.json(granted{true, lockOf(l)})
 	return nil
 }
 
@@ -57,7 +57,7 @@ func refused(c *call, held *lockrepo.HeldError) {
 		wait = min(max(wholeSeconds(time.Until(held.ExpiresAt)), least), most)
 	}
 	c.w.Header().Set("Retry-After", strconv.Itoa(wait))
-	c.json(http.StatusOK, no)
+	c.json(no)
 }
 
 func (a *api) renew(c *call) error {
@@ -77,7 +77,7 @@ func (a *api) renew(c *call) error {
 	}
 	a.cfg.Logger.DebugContext(c.r.Context(), "lock renewed", "lock", i.Lock, "token", i.Token, "holder", i.Holder, "key", c.key.Name, "request_id", requestID(c.w))
 	c.w.Header().Set("Fencing-Token", strconv.FormatInt(i.Token, 10))
-	c.json(http.StatusOK, one{lockOfInfo(i)})
+	c.json(one{lockOfInfo(i)})
 	return nil
 }
 

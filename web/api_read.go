@@ -2,7 +2,6 @@ package web
 
 import (
 	"encoding/base64"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -24,7 +23,7 @@ func (a *api) show(c *call) error {
 		return lockrepo.ErrNotFound
 	}
 	c.w.Header().Set("ETag", `"`+strconv.FormatInt(i.Token, 10)+`"`)
-	c.json(http.StatusOK, one{lockOfInfo(i)})
+	c.json(one{lockOfInfo(i)})
 	return nil
 }
 
@@ -52,7 +51,7 @@ func (a *api) list(c *call) error {
 	case strings.HasPrefix(c.key.Prefix, f.Prefix):
 		f.Prefix = c.key.Prefix
 	default: // nothing is under both
-		c.json(http.StatusOK, page)
+		c.json(page)
 		return nil
 	}
 	all, err := a.cfg.API.List(c.r.Context(), f)
@@ -66,7 +65,7 @@ func (a *api) list(c *call) error {
 		next := base64.RawURLEncoding.EncodeToString([]byte(all[len(all)-1].Lock))
 		page.Next = &next
 	}
-	c.json(http.StatusOK, page)
+	c.json(page)
 	return nil
 }
 
@@ -102,7 +101,7 @@ func (a *api) history(c *call) error {
 		next := strconv.FormatInt(all[len(all)-1].Token, 10)
 		page.Next = &next
 	}
-	c.json(http.StatusOK, page)
+	c.json(page)
 	return nil
 }
 
@@ -132,7 +131,7 @@ func (a *api) check(c *call) error {
 			more: map[string]any{"current": false, "last_token": last},
 		}
 	}
-	c.json(http.StatusOK, checked{true, last})
+	c.json(checked{true, last})
 	return nil
 }
 

@@ -46,6 +46,8 @@ func apiRoutes() []apiRoute {
 		{http.MethodGet, "/metrics", "", []int{200, long}, nil},
 		{http.MethodGet, "/healthz", "", []int{200, long}, nil},
 		{http.MethodGet, "/readyz", "", []int{200, long, away}, nil},
+		{http.MethodGet, "/openapi.json", "", []int{200, long}, nil},
+		{http.MethodGet, "/docs", "", []int{200, long}, nil},
 		{http.MethodGet, "/problems/{slug}", "", []int{200, none, long}, nil},
 	}
 }

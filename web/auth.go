@@ -50,7 +50,7 @@ func (g *gate) who(r *http.Request) (keys.Key, error) {
 	}
 	bearer, ok := bearerOf(r.Header)
 	if !ok {
-		return keys.Key{}, refuse(unauthorized, "This needs a key: send it as Authorization: Bearer pawl_… .")
+		return keys.Key{}, refuse(unauthorized, "This needs a key: send it as Authorization: Bearer pawl_…; a browser can't sign in yet.")
 	}
 	return g.check(r, bearer)
 }
@@ -65,8 +65,10 @@ func (g *gate) check(r *http.Request, bearer string) (keys.Key, error) {
 	switch {
 	case errors.Is(err, keys.ErrUnknownKey):
 		g.wrong.failed(from, bearer, time.Now())
-		g.log.WarnContext(r.Context(), "web: wrong key", "from", from.String(), "error", err)
-		return keys.Key{}, refuse(unauthorized, "This key is unknown, revoked or expired: use another one.")
+		g.log.WarnContext(r.Context(), "web: wrong key", "from", from.String(), "reason", err)
+		p := refuse(unauthorized, "This key is unknown, revoked or expired: use another one.")
+		p.challenge = `, error="invalid_token"`
+		return keys.Key{}, p
 	case err != nil:
 		return keys.Key{}, uncheckedError{err}
 	}
@@ -107,6 +109,7 @@ func (g *gate) guarded(base, role string, next http.HandlerFunc, away func(http.
 		case errors.As(err, new(uncheckedError)):
 			away(w, r, err)
 		default:
+			g.log.DebugContext(ctx, "web: refused", "path", r.URL.Path, "key", k.Name, "request_id", requestID(w), "error", err)
 			problemOf(err).answer(w, r, base)
 		}
 	}

@@ -21,7 +21,7 @@ func (c *httpCase) failing(t *testing.T) {
 	prepare := map[string]func(*testing.T) *lockAPI{
 		"postgres stopped":                 stopped,
 		"default_transaction_read_only=on": readOnly,
-		"proxy drops replies":              func(t *testing.T) *lockAPI { a, _ := mute(t); return a },
+		"proxy drops replies":              muted,
 		"all connections held":             exhausted,
 	}[c.Precondition]
 	if prepare == nil {
@@ -80,6 +80,12 @@ func mute(t *testing.T) (*lockAPI, *faults.Proxy) {
 	}
 	proxy.Set(faults.Swallow, 0)
 	return a, proxy
+}
+
+func muted(t *testing.T) *lockAPI {
+	t.Helper()
+	a, _ := mute(t)
+	return a
 }
 
 // through is a pool that reaches the server by a proxy.

@@ -15,6 +15,7 @@ func Handler(cfg Config) http.Handler {
 	}
 	mux := http.NewServeMux()
 	health(mux, cfg)
+	describe(mux, cfg)
 	g, o := newGate(cfg), &overview{cfg: cfg, snapshots: newSnapshots(cfg.Locks, cfg.Jobs, cfg.Logger)}
 	role := roleOf(http.MethodGet, "/api/overview") // the page shows the same
 	mux.HandleFunc("GET /{$}", g.guarded(cfg.BasePath, role, o.page, o.pageAway))

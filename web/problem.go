@@ -23,6 +23,8 @@ type problemError struct {
 	detail string         // one sentence: what to do
 	retry  time.Duration  // zero: the kind's
 	more   map[string]any // further members of the document
+
+	challenge string // what a 401 says of the key that was sent
 }
 
 // Error is what the log says of it.
@@ -50,6 +52,9 @@ func (e *problemError) answer(w http.ResponseWriter, r *http.Request, base strin
 	h.Set("Cache-Control", "no-store")
 	if retry := max(e.retry, e.kind.retry); retry > 0 {
 		h.Set("Retry-After", strconv.Itoa(wholeSeconds(retry)))
+	}
+	if e.kind.status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="pawl"`+e.challenge)
 	}
 	w.WriteHeader(e.kind.status)
 	doc := map[string]any{

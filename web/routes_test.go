@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,10 +50,20 @@ func TestHeadAndOptionsWorkWhereGetDoes(t *testing.T) {
 func TestAProblemsTypeLeadsToAPage(t *testing.T) {
 	t.Parallel()
 	srv := serve(t, web.Handler(web.Config{}))
-	for slug, want := range map[string]int{"not-found": 200, "method-not-allowed": 200, "unavailable": 200, "nothing": 404} {
+	slugs := web.Slugs()
+	const promised = "not-found owner-mismatch lease-lost stale-token validation malformed unsupported-media-type too-large header-too-large " +
+		"timeout unauthorized forbidden precondition-failed idempotency-key-reused method-not-allowed rate-limited unavailable"
+	if got := strings.Join(slugs, " "); got != promised {
+		t.Errorf("slugs = %s, want %s", got, promised)
+	}
+	for _, slug := range append(slugs, "nothing", "Not-Found") {
 		got := send(t, http.MethodGet, srv.URL+"/problems/"+slug)
-		if got.status != want || got.header.Get("Content-Type") != "text/plain; charset=utf-8" {
-			t.Errorf("%s = %d %s, want %d", slug, got.status, got.header.Get("Content-Type"), want)
+		want := http.StatusOK
+		if !slices.Contains(slugs, slug) {
+			want = http.StatusNotFound
+		}
+		if got.status != want || got.header.Get("Content-Type") != "text/plain; charset=utf-8" || len(got.body) < 60 {
+			t.Errorf("%s = %d %s %s, want %d and a page", slug, got.status, got.header.Get("Content-Type"), got.body, want)
 		}
 	}
 }
