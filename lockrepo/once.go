@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -86,15 +87,15 @@ func (r *Repo) notFinished(ctx context.Context, l Lease, key string) error {
 }
 
 func finishOnce(ctx context.Context, tx pgx.Tx, l Lease, key string, mode []any) error {
-	args := append(mode[:len(mode):len(mode)], l.Token.Lock, l.Token.Seq, l.Grant.String())
-	if err := tx.QueryRow(ctx, finishOnceSQL, append(args, key)...).Scan(new(int64)); err != nil {
+	lease := slices.Concat(mode, []any{l.Token.Lock, l.Token.Seq, l.Grant.String()})
+	if err := tx.QueryRow(ctx, finishOnceSQL, slices.Concat(lease, []any{key})...).Scan(new(int64)); err != nil {
 		return err
 	}
 	var sync, how string
 	if err := tx.QueryRow(ctx, "select current_setting('synchronous_commit')", mode...).Scan(&sync); err != nil {
 		return err
 	}
-	if err := tx.QueryRow(ctx, finishReleaseSQL, append(args, sync)...).Scan(&how); err != nil {
+	if err := tx.QueryRow(ctx, finishReleaseSQL, slices.Concat(lease, []any{sync})...).Scan(&how); err != nil {
 		return err
 	}
 	if how != "released"+sync { // its time was over in between

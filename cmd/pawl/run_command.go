@@ -49,7 +49,7 @@ func (c *cli) runUnderLock(ctx context.Context, f runFlags) error {
 }
 
 func noCommandRun(name string, err error) error {
-	return &coded{codeOf(err), fmt.Errorf("%q can't be run: %s", name, err)}
+	return &coded{codeOf(err), fmt.Errorf("%q can't be run: %w", name, err)}
 }
 
 // alreadyDone says so when the key's work was done.

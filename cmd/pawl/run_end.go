@@ -8,6 +8,7 @@ import (
 	"pawl/fence"
 	"pawl/internal/guardian"
 	"pawl/lockrepo"
+	"pawl/lockrepo/lockclient"
 )
 
 const (
@@ -45,17 +46,26 @@ func codedEnd(code int) error {
 
 // lost says why, and frees the lock if the lease goes on without a command.
 func (c *cli) lost(ctx context.Context, f *runFlags, l loan, loss error) error {
-	why := "it could not be renewed in time"
-	if loss != nil && !is(loss, lockrepo.ErrExpired) {
-		why = withoutRoom(loss)
-	}
-	c.p.note("pawl: lease lost on lock %s: %s; no process of the command is left; see: pawl lock history %s, and run it again", named(l.token()), clean(why), clean(f.lock))
+	c.p.note("pawl: lease lost on lock %s: %s; no process of the command is left; see: pawl lock history %s, and run it again", named(l.token()), whyLost(loss), clean(f.lock))
 	if !errors.Is(loss, fence.ErrNotHeld) {
 		ctx, cancel := context.WithTimeout(ctx, backLate)
 		defer cancel()
 		_ = l.release(ctx) // or it runs out
 	}
 	return said(f.lost)
+}
+
+// whyLost is in words. The lease is named before.
+func whyLost(loss error) string {
+	switch {
+	case is(loss, lockrepo.ErrForced, lockclient.ErrForced):
+		return "it was released by force"
+	case is(loss, lockrepo.ErrTakenOver, lockclient.ErrTakenOver):
+		return "it has expired, and somebody else has the lock"
+	case loss == nil, is(loss, lockrepo.ErrExpired, lockclient.ErrExpired):
+		return "it was not renewed in time"
+	}
+	return clean(withoutRoom(loss))
 }
 
 // giveBack releases the lock. An error is a lease that had ended before; without an answer it will run out.

@@ -35,9 +35,9 @@ type loan interface {
 
 func (c *cli) lender(ctx context.Context, f *runFlags) (lender, error) {
 	if f.server != "" {
-		client, err := lockclient.New(lockclient.Config{Server: f.server, KeyFile: f.keyFile, TTL: f.ttl})
+		client, err := lockclient.New(lockclient.Config{Server: f.server, KeyFile: f.keyFile, TTL: f.ttl, MaxElapsed: connectTimeout})
 		if err != nil {
-			return nil, usage("%s", strings.TrimPrefix(err.Error(), "lockclient: "))
+			return nil, usage("%s", strings.NewReplacer("lockclient: ", "", "Config.Server", "--server", "Config.Key", "--key-file").Replace(err.Error()))
 		}
 		return overHTTP{client}, nil
 	}

@@ -2,6 +2,8 @@ package guardian
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"syscall"
 	"time"
 )
@@ -54,21 +56,48 @@ func (g *guard) toGroup(sig syscall.Signal) {
 	g.signalBelow(self(), sig, func(p proc) bool { return p.group == g.pid })
 }
 
+// backoff is for those that don't end at once: one in a device, or another user's.
+type backoff struct {
+	said  io.Writer // nil: nobody is told
+	pause time.Duration
+	sum   time.Duration
+}
+
+const (
+	longestPause = 250 * time.Millisecond
+	worthALine   = 5 * time.Second
+)
+
+// wait returns when a child has ended, or after a pause that grows.
+func (b *backoff) wait(children <-chan os.Signal) {
+	b.pause = min(max(2*b.pause, time.Millisecond), longestPause)
+	if b.sum += b.pause; b.sum > worthALine && b.said != nil {
+		_, _ = fmt.Fprintf(b.said, "pawl: processes of the command don't end by KILL; waiting for %v\n", numbers(below(self())))
+		b.said = nil
+	}
+	t := time.NewTimer(b.pause)
+	defer t.Stop()
+	select {
+	case <-children:
+	case <-t.C:
+	}
+}
+
+func numbers(all []proc) (pids []int) {
+	for _, p := range all {
+		pids = append(pids, p.pid)
+	}
+	return pids
+}
+
 // kill returns when no process of the tree is left.
 func (g *guard) kill() {
-	for !g.gone {
+	for b := (backoff{said: g.said}); !g.gone; {
 		g.toGroup(syscall.SIGKILL)
 		g.killBelow(self())
-		g.reap()
-		if g.gone {
-			break
+		if g.reap(); !g.gone {
+			b.wait(g.children) // a child that has just been adopted tells nobody
 		}
-		t := time.NewTimer(2 * time.Millisecond) // a child that has just been adopted tells nobody
-		select {
-		case <-g.children:
-		case <-t.C:
-		}
-		t.Stop()
 	}
 	if g.why != leftBehind {
 		g.killMarked()

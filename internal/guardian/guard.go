@@ -52,8 +52,11 @@ func Main(args []string, stderr io.Writer) int {
 		return 2
 	}
 	// Its owner's terminal doesn't reach it. Who signals it by name means its owner. A broken pipe is an error, not an end.
-	signal.Notify(make(chan os.Signal, 1), Forwarded()...)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	for _, s := range append(Forwarded(), syscall.SIGPIPE) {
+		if !signal.Ignored(s) { // nohup: the command shall ignore it too
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
 

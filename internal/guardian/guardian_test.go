@@ -172,7 +172,7 @@ func TestDescriptorsAndEnvironmentAreHandedDown(t *testing.T) {
 	}
 	// ls lists what this process was handed itself, which is passed on.
 	plain := exec.Command(c.Args[0], c.Args[1:]...)
-	plain.Env, plain.Dir, plain.Stdin = append(c.Env, "PAWL_GUARD=above,"+p.marker), c.Dir, strings.NewReader("hello")
+	plain.Env, plain.Dir, plain.Stdin = mark(c.Env, p.marker), c.Dir, strings.NewReader("hello")
 	want, err := plain.Output()
 	if got := read(); err != nil || got != string(want) {
 		t.Errorf("%q, want %q; %v", got, want, err)

@@ -122,7 +122,7 @@ func (p *Process) wait(from io.ReadCloser) {
 // takeOver does what the guardian can't do any more. The kernel has killed the command.
 func (p *Process) takeOver() {
 	t := tree{marker: p.marker}
-	for {
+	for b := (backoff{}); ; b.wait(nil) {
 		gone := true
 		if p.sole {
 			t.killBelow(os.Getpid())
@@ -131,7 +131,6 @@ func (p *Process) takeOver() {
 		if t.killMarked() == 0 && gone {
 			return
 		}
-		<-time.After(time.Millisecond)
 	}
 }
 

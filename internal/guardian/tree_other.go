@@ -19,4 +19,6 @@ func (tree) signalBelow(int, syscall.Signal, func(proc) bool) {}
 
 func (tree) killBelow(int) {}
 
+func below(int) []proc { return nil }
+
 func (tree) killMarked() int { return 0 }

@@ -1,0 +1,359 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pawl/internal/faults"
+	"pawl/internal/pgtest"
+)
+
+// treeVariable marks all processes of a test: pawl run, its guardian, the command, and who descends from it.
+const treeVariable = "PAWL_TEST_TREE"
+
+// underLock is one pawl run, with a command that ends for nothing but KILL: it appends its token to a file as long as it
+// lives, and so do a child, a grandchild in a session of its own, and one in another that has cleared its environment.
+type underLock struct {
+	*process
+	proxy           *faults.Proxy
+	db, file, value string
+	token           int64
+	orphan          int // the pid of the one without the marker
+}
+
+const appends = `trap '' TERM HUP INT; while :; do echo $PAWL_TOKEN >> "$FILE"; sleep 0.005; done`
+
+const stubborn = `
+export FILE
+sh -c "$APPENDS" & 
+setsid sh -c "$APPENDS" &
+env -i PAWL_TOKEN=$PAWL_TOKEN FILE="$FILE" APPENDS="$APPENDS" PATH="$PATH" setsid sh -c 'echo $$ > "$FILE.orphan"; eval "$APPENDS"' &
+eval "$APPENDS"`
+
+func newUnderLock(t *testing.T) *underLock {
+	t.Helper()
+	s := &underLock{db: pgtest.URL(t), file: filepath.Join(t.TempDir(), "file"), value: rand.Text()}
+	proxy, err := faults.NewProxy(filepath.Join(pgtest.Server(t).SocketDir(), ".s.PGSQL.5432"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(proxy.Close)
+	s.proxy = proxy
+	s.process = start(t, s.env("DATABASE_URL="+through(s.db, proxy.Addr())),
+		"run", "--lock", "x", "--ttl", "3s", "--", "sh", "-c", stubborn)
+	pgtest.Eventually(t, 20*time.Second, "all four write", func() bool {
+		b, _ := os.ReadFile(s.file + ".orphan") // not there yet
+		s.orphan, _ = strconv.Atoi(strings.TrimSpace(string(b)))
+		return s.orphan != 0 && len(s.tree()) >= 5 && len(s.lines(t)) > 100
+	})
+	s.token = one[int64](t, s.db, `select token from pawl.locks where name = 'x'`)
+	return s
+}
+
+func (s *underLock) env(more ...string) []string {
+	return append(more, treeVariable+"="+s.value, "FILE="+s.file, "APPENDS="+appends)
+}
+
+// through is a connection string that leads through a proxy.
+func through(db, addr string) string {
+	_, name, _ := strings.Cut(db, "dbname=")
+	if i := strings.LastIndex(db, "/"); name == "" {
+		name, _, _ = strings.Cut(db[i+1:], "?")
+	}
+	return "postgres://postgres@" + addr + "/" + strings.Fields(name)[0] + "?sslmode=disable"
+}
+
+func (s *underLock) lines(t *testing.T) []string {
+	t.Helper()
+	b, err := os.ReadFile(s.file)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(b))
+}
+
+// tree is the pids of the processes that belong to the scene and run, the wrapper and the guardian among them.
+func (s *underLock) tree() (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range files {
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		env, _ := os.ReadFile(file) // gone, or another's
+		if runs(pid) && (pid == s.orphan || bytes.Contains(env, []byte(treeVariable+"="+s.value))) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func runs(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !bytes.Contains(stat, []byte(") Z ")) && !bytes.Contains(stat, []byte(") X "))
+}
+
+// guardianPid finds it by its first words.
+func (s *underLock) guardianPid(t *testing.T) int {
+	t.Helper()
+	for _, pid := range s.tree() {
+		words, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // gone: not it
+		if bytes.HasPrefix(words, []byte("pawl\x00guardian\x00")) {
+			return pid
+		}
+	}
+	t.Fatal("no guardian")
+	return 0
+}
+
+// gone waits for the end of the tree, the wrapper left aside, and says when it was.
+func (s *underLock) gone(t *testing.T) time.Time {
+	t.Helper()
+	late := time.Now().Add(20 * time.Second)
+	for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
+		at, left := time.Now(), 0
+		for _, pid := range s.tree() {
+			if pid != s.cmd.Process.Pid {
+				left++
+			}
+		}
+		switch {
+		case left == 0:
+			tick.Stop()
+			return at
+		case at.After(late):
+			t.Fatalf("%d processes are left", left)
+		}
+	}
+}
+
+// expiry is the end of the scene's lease, by its row or, when it has ended, by its history.
+func (s *underLock) expiry(t *testing.T) time.Time {
+	t.Helper()
+	return one[time.Time](t, s.db, fmt.Sprintf(`
+select coalesce((select expires_at from pawl.locks where name = 'x' and token = %[1]d), (select expires_at from pawl.tenures where lock = 'x' and token = %[1]d))`, s.token))
+}
+
+// check compares the end of the tree with that of the lease, and lets a successor write.
+func (s *underLock) check(t *testing.T, what string, since time.Time) {
+	t.Helper()
+	successor := start(t, []string{"FILE=" + s.file}, "run", "--lock", "x", "--ttl", "5s", "--wait", "30s", "--database-url", s.db, "--",
+		"sh", "-c", `for i in 1 2 3 4 5 6 7 8 9 10; do echo $PAWL_TOKEN >> "$FILE"; sleep 0.01; done`)
+	gone := s.gone(t)
+	expires := s.expiry(t)
+	t.Logf("%s: the tree was gone %v afterwards, %v before the lease's end", what, gone.Sub(since).Round(time.Millisecond), expires.Sub(gone).Round(time.Millisecond))
+	if gone.After(expires.Add(100 * time.Millisecond)) {
+		t.Errorf("the tree was gone %v after the lease's end", gone.Sub(expires))
+	}
+	if state := successor.ends(t, 40*time.Second); !state.Success() {
+		out, err := successor.said()
+		t.Fatalf("successor: %v: %s%s", state, out, err)
+	}
+	old, after := strconv.FormatInt(s.token, 10), false
+	for i, line := range s.lines(t) {
+		if line != old {
+			after = true
+		} else if after {
+			t.Fatalf("line %d is the old holder's, after the successor's first", i)
+		}
+	}
+	if !after {
+		t.Error("the successor has written nothing")
+	}
+}
+
+func TestAKilledWrapperTakesTheTreeAlong(t *testing.T) {
+	t.Parallel()
+	s := newUnderLock(t)
+	since := time.Now()
+	s.signal(t, syscall.SIGKILL)
+	s.check(t, "wrapper killed", since)
+}
+
+func TestWithoutItsDatabaseTheTreeEndsBeforeTheLease(t *testing.T) {
+	t.Parallel()
+	s := newUnderLock(t)
+	since := time.Now()
+	s.proxy.Set(faults.Hole, 0)
+	s.check(t, "database in a black hole", since)
+	if code := s.ends(t, 20*time.Second).ExitCode(); code != codeLost {
+		t.Errorf("exit code %d", code)
+	}
+	if _, said := s.said(); !strings.Contains(said, `pawl: lease lost on lock "x" with token `) {
+		t.Errorf("it says %q", said)
+	}
+}
+
+func TestAStoppedWrapperOutlivesItsTree(t *testing.T) {
+	t.Parallel()
+	s := newUnderLock(t)
+	since := time.Now()
+	s.signal(t, syscall.SIGSTOP)
+	s.check(t, "wrapper stopped", since)
+	s.signal(t, syscall.SIGCONT)
+	if code := s.ends(t, 20*time.Second).ExitCode(); code != codeLost {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestAKilledGuardianTakesTheTreeAlong(t *testing.T) {
+	t.Parallel()
+	s := newUnderLock(t)
+	guardian, since := s.guardianPid(t), time.Now()
+	if err := syscall.Kill(guardian, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	s.check(t, "guardian killed", since)
+	if code := s.ends(t, 20*time.Second).ExitCode(); code != 137 {
+		t.Errorf("exit code %d", code)
+	}
+	if _, said := s.said(); !strings.Contains(said, "pawl: the guardian was killed, and the command with it") {
+		t.Errorf("it says %q", said)
+	}
+}
+
+func TestAStoppedGuardianDoesNotOutliveTheLease(t *testing.T) {
+	t.Parallel()
+	s := newUnderLock(t)
+	guardian, since := s.guardianPid(t), time.Now()
+	if err := syscall.Kill(guardian, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	s.proxy.Set(faults.Hole, 0)
+	s.check(t, "guardian stopped, database in a black hole", since)
+}
+
+// A healthy lease is renewed for as long as the command runs, and the lock goes on with its end.
+func TestALeaseLastsAsLongAsItsCommand(t *testing.T) {
+	t.Parallel()
+	db := pgtest.URL(t)
+	p := start(t, nil, "run", "--lock", "x", "--ttl", "3s", "--database-url", db, "--", "sleep", "7")
+	if state := p.ends(t, 20*time.Second); !state.Success() {
+		_, said := p.said()
+		t.Fatalf("%v: %s", state, said)
+	}
+	if how := one[string](t, db, `select how || (beats > 3) || (ended_at - acquired_at > interval '6.9 s') from pawl.tenures`); how != "releasedtruetrue" {
+		t.Errorf("it ended as %s", how)
+	}
+}
+
+func TestSignalsAreTheCommands(t *testing.T) {
+	t.Parallel()
+	db := pgtest.URL(t)
+	for _, c := range []struct {
+		sig  syscall.Signal
+		code int
+	}{
+		{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}, {syscall.SIGHUP, 129}, {syscall.SIGQUIT, 131}, {syscall.SIGUSR1, 138}, {syscall.SIGUSR2, 140},
+	} {
+		lock := strconv.Itoa(int(c.sig))
+		p := start(t, nil, "run", "--lock", lock, "--database-url", db, "--", "sh", "-c", "echo ready; exec sleep 1000")
+		p.hears(t, 20*time.Second, "ready")
+		p.signal(t, c.sig)
+		if code := p.ends(t, 20*time.Second).ExitCode(); code != c.code {
+			t.Errorf("%v: exit code %d, want %d", c.sig, code, c.code)
+		}
+		if how := one[string](t, db, `select coalesce((select how from pawl.tenures where lock = '`+lock+`'), 'held')`); how != "released" {
+			t.Errorf("%v: the lease is %s", c.sig, how)
+		}
+	}
+	// One that the command handles is its own affair, twice too.
+	p := start(t, nil, "run", "--lock", "x", "--database-url", db, "--", "sh", "-c",
+		`n=0; trap 'n=$((n+1)); echo heard $n; test $n = 2 && exit 6' INT; echo ready; while :; do sleep 0.01; done`)
+	p.hears(t, 20*time.Second, "ready")
+	p.signal(t, syscall.SIGINT)
+	p.hears(t, 20*time.Second, "heard 1")
+	p.signal(t, syscall.SIGINT)
+	if code := p.ends(t, 20*time.Second).ExitCode(); code != 6 {
+		t.Errorf("exit code %d, want the command's own", code)
+	}
+}
+
+func TestASuspendedCommandKeepsItsLeaseAndGoesOn(t *testing.T) {
+	t.Parallel()
+	db := pgtest.URL(t)
+	file := filepath.Join(t.TempDir(), "file")
+	p := start(t, []string{"FILE=" + file}, "run", "--lock", "x", "--ttl", "3s", "--database-url", db, "--", "sh", "-c",
+		`echo ready; while :; do echo x >> "$FILE"; sleep 0.01; done`)
+	p.hears(t, 20*time.Second, "ready")
+	p.signal(t, syscall.SIGTSTP)
+	p.hears(t, 20*time.Second, "pawl: the command is suspended")
+	size := func() int64 {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	var last int64
+	pgtest.Eventually(t, 20*time.Second, "it writes no more", func() bool { s := size(); same := s == last; last = s; return same })
+	beats := one[int](t, db, `select beats from pawl.locks`)
+	pgtest.Eventually(t, 20*time.Second, "the lease is renewed on and on", func() bool { return one[int](t, db, `select beats from pawl.locks`) > beats+3 })
+	last = size()
+	p.signal(t, syscall.SIGCONT)
+	pgtest.Eventually(t, 20*time.Second, "it goes on", func() bool { return size() > last })
+	p.signal(t, syscall.SIGTSTP)
+	p.signal(t, syscall.SIGTERM) // who is suspended hears it all the same
+	if code := p.ends(t, 20*time.Second).ExitCode(); code != 143 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestASignalEndsTheWaitForTheLock(t *testing.T) {
+	t.Parallel()
+	db := pgtest.URL(t)
+	first := start(t, nil, "run", "--lock", "x", "--database-url", db, "--", "sh", "-c", "echo ready; sleep 1000")
+	first.hears(t, 20*time.Second, "ready")
+	p := start(t, nil, "run", "--lock", "x", "--wait", "1h", "--database-url", db, "--", "echo", "ran")
+	p.hears(t, 20*time.Second, "waiting for 1h 00m at most")
+	p.signal(t, syscall.SIGTERM)
+	if code := p.ends(t, 5*time.Second).ExitCode(); code != 143 {
+		t.Errorf("exit code %d", code)
+	}
+	if out, _ := p.said(); out != "" {
+		t.Errorf("it ran: %q", out)
+	}
+}
+
+// The same over HTTP, with a key from a file; the server goes away for good.
+func TestOverHTTPTooTheTreeEndsBeforeTheLease(t *testing.T) {
+	t.Parallel()
+	db := pgtest.URL(t)
+	bearer := makeKey(t, db, "--name", "runner", "--role", "worker")
+	keyFile := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(keyFile, []byte(bearer+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server, url := serveAPI(t, db)
+	env := []string{"PAWL_SERVER=" + url, "PAWL_KEY_FILE=" + keyFile}
+	p := start(t, env, "run", "--lock", "ok", "--ttl", "3s", "--", "sh", "-c", `sleep 5; echo "$PAWL_LOCK $PAWL_TTL"; exit 8`)
+	if code := p.ends(t, 20*time.Second).ExitCode(); code != 8 {
+		_, said := p.said()
+		t.Fatalf("exit code %d: %s", code, said)
+	}
+	if out, _ := p.said(); out != "ok 3s\n" {
+		t.Errorf("%q", out)
+	}
+	p = start(t, env, "run", "--lock", "x", "--ttl", "3s", "--", "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.01; done")
+	p.hears(t, 20*time.Second, "ready")
+	busy := start(t, env, "run", "--lock", "x", "--", "true")
+	if code := busy.ends(t, 20*time.Second).ExitCode(); code != codeHeld {
+		t.Errorf("exit code %d, want that of a held lock", code)
+	}
+	server.signal(t, syscall.SIGKILL)
+	if code := p.ends(t, 20*time.Second).ExitCode(); code != codeLost {
+		t.Errorf("exit code %d", code)
+	}
+	if left := one[bool](t, db, `select expires_at > clock_timestamp() - interval '1 s' from pawl.locks where name = 'x'`); !left {
+		t.Error("it ended long after its lease") // the wrapper tries to release for a second
+	}
+	away := start(t, env, "run", "--lock", "x", "--", "true")
+	if code := away.ends(t, 60*time.Second).ExitCode(); code != codeUnreachable {
+		t.Errorf("exit code %d, want that of a server that is away", code)
+	}
+}
