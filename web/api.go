@@ -7,14 +7,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"pawl/lockrepo/keys"
 )
-
-// apiTimeout bounds one call of the lock API. It is longer than any statement that finds its connection, and ends before
-// a server's own limits do: who waits is told that the outcome is unknown.
-const apiTimeout = 5 * time.Second
 
 // api serves the lock API over a lock store.
 type api struct {
@@ -32,6 +27,9 @@ type call struct {
 }
 
 func newAPI(cfg Config, g *gate) *api {
+	if cfg.API != nil {
+		cfg.API = boundedAPI{cfg.API}
+	}
 	a := &api{cfg: cfg, gate: g, routes: map[string][]apiRoute{}}
 	for _, r := range apiRoutes() {
 		if r.serve != nil {
@@ -77,12 +75,10 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuseMethod(w, r, a.cfg.BasePath, allowed(routes))
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), apiTimeout)
-	defer cancel()
-	c := &call{w: w, r: r.WithContext(ctx), path: path}
+	c := &call{w: w, r: r, path: path}
 	w.Header().Set("Cache-Control", "no-store")
 	if err := a.admit(c, routes[i]); err != nil {
-		a.refuse(ctx, c, err)
+		a.refuse(r.Context(), c, err)
 	}
 }
 

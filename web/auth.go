@@ -41,7 +41,9 @@ func (g *gate) who(r *http.Request) (keys.Key, error) {
 	if g.keys == nil {
 		return everybody, nil
 	}
-	inUse, err := g.keys.Any(r.Context())
+	ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)
+	defer cancel()
+	inUse, err := g.keys.Any(ctx)
 	switch {
 	case err != nil:
 		return keys.Key{}, uncheckedError{err}
@@ -52,7 +54,7 @@ func (g *gate) who(r *http.Request) (keys.Key, error) {
 	if !ok {
 		return keys.Key{}, refuse(unauthorized, "This needs a key: send it as Authorization: Bearer pawl_…; a browser can't sign in yet.")
 	}
-	return g.check(r, bearer)
+	return g.check(r.WithContext(ctx), bearer)
 }
 
 // check asks for a key, unless too many wrong ones came from where this one comes from.
@@ -65,7 +67,7 @@ func (g *gate) check(r *http.Request, bearer string) (keys.Key, error) {
 	switch {
 	case errors.Is(err, keys.ErrUnknownKey):
 		g.wrong.failed(from, bearer, time.Now())
-		g.log.WarnContext(r.Context(), "web: wrong key", "from", from.String(), "reason", err)
+		g.log.WarnContext(r.Context(), "web: wrong key", "from", from.String(), "error", err)
 		p := refuse(unauthorized, "This key is unknown, revoked or expired: use another one.")
 		p.challenge = `, error="invalid_token"`
 		return keys.Key{}, p
@@ -98,9 +100,7 @@ func outranks(has, need string) bool {
 // guarded lets a page's handler see who the table lets in. A key that reaches only some names can't see all of them.
 func (g *gate) guarded(base, role string, next http.HandlerFunc, away func(http.ResponseWriter, *http.Request, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), apiTimeout)
-		defer cancel()
-		k, err := g.admit(r.WithContext(ctx), role)
+		k, err := g.admit(r, role)
 		switch {
 		case err == nil && k.Prefix == "":
 			next(w, r)
@@ -109,7 +109,7 @@ func (g *gate) guarded(base, role string, next http.HandlerFunc, away func(http.
 		case errors.As(err, new(uncheckedError)):
 			away(w, r, err)
 		default:
-			g.log.DebugContext(ctx, "web: refused", "path", r.URL.Path, "key", k.Name, "request_id", requestID(w), "error", err)
+			g.log.DebugContext(r.Context(), "web: refused", "path", r.URL.Path, "key", k.Name, "request_id", requestID(w), "error", err)
 			problemOf(err).answer(w, r, base)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 func Handler(cfg Config) http.Handler {
 	cfg = cfg.withDefaults()
 	if cfg.Insecure {
-		cfg.Logger.Warn("web: no sign-in: whoever reaches this address can read what is held and what ran")
+		cfg.Logger.Warn("web: no sign-in: unless a key was made, whoever reaches this address may read everything, and hold and release every lock")
 	}
 	mux := http.NewServeMux()
 	health(mux, cfg)

@@ -25,11 +25,14 @@ func TestOnlyLoopbackIsListenedOnUnlessInsecure(t *testing.T) {
 		if (err == nil) != allowed || err != nil && !errors.Is(err, web.ErrOpen) {
 			t.Errorf("CheckListen(%q) = %v, want allowed %v", addr, err, allowed)
 		}
-		if err != nil && (!strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "--insecure-no-auth")) {
+		if err != nil && (!strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "--insecure-no-auth") || !strings.Contains(err.Error(), "pawl key create")) {
 			t.Errorf("%v: it must name the address and the way out", err)
 		}
 		if err := web.CheckListen(addr, true, false); err != nil {
 			t.Errorf("CheckListen(%q) insecure = %v, want nil", addr, err)
+		}
+		if err := web.CheckListen(addr, false, true); err != nil {
+			t.Errorf("CheckListen(%q) with keys = %v, want nil", addr, err)
 		}
 	}
 	if err := web.CheckListen("8399", true, true); err == nil || !strings.Contains(err.Error(), "127.0.0.1:8399") {
