@@ -68,6 +68,11 @@ func TestAnIdempotencyKeyNamesOneRequestOfOneKeyAndLock(t *testing.T) {
 			releasedBy(alice)(t, r, pool)
 		}
 	}
+	heldBy(alice)(t, r, pool)
+	again := mustAsk(t, r, alice, "i3")
+	if _, err := r.AcquireIdempotent(t.Context(), request(impostor), "i3", body); !is(err, ErrHeld) {
+		t.Errorf("another API key while the lease %s lives: %v", again.Token, err)
+	}
 	if other := mustAsk(t, r, alice, "i2"); other.Grant == one.Grant {
 		t.Error("another idempotency key has the same grant")
 	}
@@ -86,7 +91,7 @@ func TestARequestThatWasTurnedAwayMayBeGrantedLater(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t)
 	r := newRepo(t, pool, "server")
-	bob.mustAcquire(t, r, "x")
+	bob.mustAcquire(t, r)
 	const written = `select string_agg(concat(xmin, ' ', grant_id), ',') from pawl.idempotency`
 	if _, err := r.AcquireIdempotent(t.Context(), request(alice), "i1", body); !is(err, ErrHeld) {
 		t.Fatalf("held by another: %v", err)
