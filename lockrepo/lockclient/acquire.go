@@ -68,6 +68,7 @@ func (c *Client) acquire(ctx context.Context, l Lease) (Lease, error) {
 	})
 	switch {
 	case errors.Is(err, ErrUnanswered) && !unsent(err):
+		c.undo(ctx, l)
 		return Lease{}, err
 	case err != nil:
 		return Lease{}, err
