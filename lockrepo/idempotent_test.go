@@ -36,6 +36,14 @@ func TestARequestAskedAgainIsTheSameGrantUntilItsLeaseEnds(t *testing.T) {
 	if again.Token != one.Token || again.Grant != one.Grant || !again.AcquiredAt.Equal(one.AcquiredAt) {
 		t.Errorf("again %+v, first %+v", again, one)
 	}
+	run(t, pool, `update pawl.locks set renewed_at = renewed_at - interval '40 s', expires_at = expires_at - interval '40 s'`)
+	late := mustAsk(t, r, alice, "i1")
+	if left := late.ExpiresAt.Sub(one.ExpiresAt); left != -40*time.Second {
+		t.Errorf("asked again it ends %v after it would have: a retry moves nothing", left)
+	}
+	if left := late.left(Now()); left > 14*time.Second || left < 0 {
+		t.Errorf("20s before its end it is trusted for %v, want 14s less the time since", left)
+	}
 	for how, end := range map[string]func(){
 		"expired":  func() { expire(t, pool, "x") },
 		"released": func() { releasedBy(alice)(t, r, pool) },
