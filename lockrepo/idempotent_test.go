@@ -165,3 +165,28 @@ func TestARequestThatIsNoneIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// Two retries meet where neither is written yet: the second takes the grant of the first.
+func TestTheSecondOfTwoFirstRequestsHasTheGrantOfTheFirst(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := newRepo(t, pool, "server")
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := uuid.New()
+	run(t, tx, `insert into pawl.idempotency (key, lock, idempotency_key, body, grant_id) values ('k1', 'x', 'i1', $1, $2::text::uuid) returning lock`, body[:], first.String())
+	var second Lease
+	c, ctx := make(chan error, 1), t.Context()
+	go func() { var err error; second, err = r.AcquireIdempotent(ctx, request(alice), "i1", body); c <- err }()
+	pgtest.Eventually(t, 10*time.Second, "the second waits for the first", func() bool {
+		return run(t, pool, `select count(*)::text from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) == "1"
+	})
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-c; err != nil || second.Grant != first {
+		t.Errorf("granted %s, %v; the first has asked for %s", second.Grant, err, first)
+	}
+}

@@ -3,6 +3,7 @@ package lockrepo
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,21 +57,17 @@ func granted(t *testing.T, c <-chan waited) waited {
 	panic("unreachable")
 }
 
-// asleep waits until those who wait have asked for the last time: after that, only a notification can wake them.
-func asleep(t *testing.T, r *Repo, pool *pgxpool.Pool, n string) {
+// asleep begins to wait for lock x, and returns when only a notification can wake the waiter: it has been told that one
+// listens now, and was turned away after that.
+func asleep(t *testing.T, r *Repo, pool *pgxpool.Pool) <-chan waited {
 	t.Helper()
-	counts(t, pool, rows, n, "the waiters are written down")
-	counts(t, pool, listening, "1", "one connection listens for all")
-	pgtest.Eventually(t, 10*time.Second, "all have been told that one listens, and have asked again", func() bool {
-		r.waits.mu.Lock()
-		defer r.waits.mu.Unlock()
-		for c := range r.waits.all {
-			if len(c) > 0 {
-				return false
-			}
-		}
-		return run(t, pool, `select count(*)::text from pg_stat_activity where datname = current_database() and state = 'active' and pid <> pg_backend_pid()`) == "0"
-	})
+	var turnedAway atomic.Int32
+	r.waits.poll = func() time.Duration { turnedAway.Add(1); return never() }
+	c := waitFor(t, r, "w")
+	pgtest.Eventually(t, 10*time.Second, "the waiter was turned away twice", func() bool { return turnedAway.Load() == 2 })
+	counts(t, pool, rows, "1", "the waiter is written down")
+	counts(t, pool, listening, "1", "a connection listens")
+	return c
 }
 
 func TestAReleaseWakesWhoWaits(t *testing.T) {
@@ -94,10 +91,8 @@ func TestAReleaseWakesWhoWaits(t *testing.T) {
 			t.Parallel()
 			pool := pgtest.New(t)
 			holder, r := newRepo(t, pool, "holder"), newRepo(t, pool, "r")
-			r.waits.poll = never
 			l := mustAcquire(t, holder, "x")
-			c := waitFor(t, r, "w")
-			asleep(t, r, pool, "1")
+			c := asleep(t, r, pool)
 			if err := release(t, holder, l); err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +120,8 @@ func TestEveryWaiterHasItsTurnAndOneConnectionListens(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		all = append(all, waitFor(t, r, name))
 	}
-	asleep(t, r, pool, "3")
+	counts(t, pool, rows, "3", "the waiters are written down")
+	counts(t, pool, listening, "1", "one connection listens for all")
 	last := l.Token.Seq
 	for n := len(all); n > 0; n-- {
 		if err := holder.Release(t.Context(), l); err != nil {
@@ -206,12 +202,15 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t)
 	r := newRepo(t, pool, "r")
-	r.waits.poll = never
 	mustAcquire(t, r, "x")
 	ctx, cancel := context.WithCancelCause(t.Context())
+	turnedAway := make(chan struct{}, 9)
+	r.waits.poll = func() time.Duration { turnedAway <- struct{}{}; return never() }
 	c := make(chan error, 1)
 	go func() { _, err := r.AcquireWait(ctx, Request{Lock: "x"}, time.Hour); c <- err }()
-	asleep(t, r, pool, "1")
+	<-turnedAway
+	<-turnedAway // after it was told that one listens
+	counts(t, pool, rows, "1", "it waits")
 	cause := errors.New("enough")
 	cancel(cause)
 	if err := <-c; !errors.Is(err, cause) || errors.Is(err, ErrHeld) {
@@ -281,10 +280,8 @@ func TestAWaiterOutlivesItsConnection(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t)
 	holder, r := newRepo(t, pool, "holder"), newRepo(t, pool, "r")
-	r.waits.poll = never
 	l := mustAcquire(t, holder, "x")
-	c := waitFor(t, r, "w")
-	asleep(t, r, pool, "1")
+	c := asleep(t, r, pool)
 	run(t, pool, `select pg_terminate_backend(pid)::text from pg_stat_activity where application_name = 'pawl waiting' and datname = current_database()`)
 	if err := holder.Release(t.Context(), l); err != nil { // perhaps nobody listens now
 		t.Fatal(err)
