@@ -228,6 +228,28 @@ func TestAStoppedGuardianDoesNotOutliveTheLease(t *testing.T) {
 	s.check(t, "guardian stopped, database in a black hole", since)
 }
 
+// The end of a lease that is taken away isn't waited for: the next beat tells, and KILL follows.
+func TestALeaseThatIsTakenAwayEndsItsCommandAtOnce(t *testing.T) {
+	t.Parallel()
+	db := pgtest.URL(t)
+	p := start(t, nil, "run", "--lock", "x", "--ttl", "9s", "--database-url", db, "--", "sh", "-c",
+		"trap '' TERM; echo ready $PAWL_TOKEN; while :; do sleep 0.01; done")
+	seq := strings.TrimSpace(p.hears(t, 20*time.Second, "ready"))
+	expires := one[time.Time](t, db, `select expires_at from pawl.locks`)
+	if code, _, said := runPawl(t, "lock", "release", "x", "--token", seq, "--reason", "a test of it", "--database-url", db); code != codeOK {
+		t.Fatalf("exit code %d: %s", code, said)
+	}
+	if code := p.ends(t, 20*time.Second).ExitCode(); code != codeLost {
+		t.Errorf("exit code %d", code)
+	}
+	if left := time.Until(expires); left < 3*time.Second {
+		t.Errorf("it ended %v before the lease would have", left)
+	}
+	if _, said := p.said(); !strings.Contains(said, "it was released by force") {
+		t.Errorf("it says %q", said)
+	}
+}
+
 // A healthy lease is renewed for as long as the command runs, and the lock goes on with its end.
 func TestALeaseLastsAsLongAsItsCommand(t *testing.T) {
 	t.Parallel()
