@@ -57,7 +57,7 @@ func TestAKilledGuardianTakesTheTreeAlong(t *testing.T) {
 func TestAStoppedGuardianIsReplacedAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	c := script("")
-	c.Grace, c.Deadline = 0, Clock()+time.Second
+	c.Grace, c.Deadline = 0, Clock()+3*time.Second
 	p := startStubborn(t, c)
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestAStoppedGuardianIsReplacedAtTheDeadline(t *testing.T) {
 func TestAGuardianThatWasStoppedFirstHearsWhatCameMeanwhile(t *testing.T) {
 	t.Parallel()
 	c := script("")
-	c.Grace, c.Deadline = 0, Clock()+time.Second
+	c.Grace, c.Deadline = 0, Clock()+3*time.Second
 	p := startStubborn(t, c)
 	_ = p.cmd.Process.Signal(syscall.SIGSTOP)
 	for Clock() < c.Deadline+time.Second {
