@@ -324,7 +324,46 @@ func TestARoleThatDefaultsToSerializableReadOnlyWorks(t *testing.T) {
 	if err := r.Release(t.Context(), l); err != nil {
 		t.Error(err)
 	}
+	if _, err := alice.acquire(t, r); err != nil {
+		t.Error(err)
+	}
+	if i, err := r.RenewAs(t.Context(), alice.on("x")); err != nil || i.Token <= l.Token.Seq {
+		t.Errorf("RenewAs = %d, %v", i.Token, err)
+	}
+	if err := r.ReleaseAs(t.Context(), alice.on("x")); err != nil {
+		t.Error(err)
+	}
 	r.Close()
+}
+
+// An owner that acquires again while a beat of its own has the row isn't told that the lock is held, by itself.
+func TestAHolderAcquiresAgainBesideItsOwnBeat(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := newRepo(t, pool, "a")
+	first := alice.mustAcquire(t, r)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if _, err := tx.Exec(t.Context(), `select from pawl.locks where name = 'x' for no key update`); err != nil {
+		t.Fatal(err)
+	}
+	var outcome string
+	const again = `select outcome from pawl.acquire('x', $1, gen_random_uuid(), '1 min', $2, true)`
+	if err := pool.QueryRow(t.Context(), again, alice.holder, alice.key).Scan(&outcome); err != nil || outcome != "again" {
+		t.Errorf("beside its own beat: %q, %v, want again", outcome, err)
+	}
+	if err := pool.QueryRow(t.Context(), again, bob.holder, bob.key).Scan(&outcome); err != nil || outcome != "held" {
+		t.Errorf("another: %q, %v, want held", outcome, err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if l := alice.mustAcquire(t, r); l.Token.Seq <= first.Token.Seq {
+		t.Errorf("token %d after %d", l.Token.Seq, first.Token.Seq)
+	}
 }
 
 // deaf loses what the server says, once armed.
