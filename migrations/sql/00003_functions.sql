@@ -305,7 +305,7 @@ end $$;
 -- large one. Every statement in it has a snapshot of its own: peek (who is turned away writes nothing), lock, judge.
 -- outcome: granted, held (by whom; may be past its end while a guarded transaction drains), again (another's birth has
 -- just won, or some transaction has the row), adopt (the server has restarted), ended (this grant is over), or begin
--- (the transaction isn't READ COMMITTED READ WRITE: ask inside one that is).
+-- (the transaction isn't READ COMMITTED: ask inside one that is).
 -- +goose StatementBegin
 create function pawl.acquire(p_name text, p_holder text, p_grant uuid, p_ttl interval, p_key text, p_reenter boolean, p_request text default null,
   out outcome text, out token bigint, out holder text, out acquired_at timestamptz, out expires_at timestamptz)
@@ -314,7 +314,7 @@ language plpgsql volatile as $$
 declare
   c record; l pawl.locks; own boolean; at timestamptz;
 begin
-  if current_setting('transaction_isolation') <> 'read committed' or current_setting('transaction_read_only')::boolean then
+  if current_setting('transaction_isolation') <> 'read committed' then
     outcome := 'begin'; return;
   end if;
   if current_setting('synchronous_commit') = 'off' then perform pawl.flushed(); end if;
@@ -385,7 +385,7 @@ create function pawl.release(p_name text, p_token bigint, p_grant uuid, out how 
 language plpgsql volatile as $$
 declare l record; at timestamptz; done text;
 begin
-  if current_setting('transaction_isolation') <> 'read committed' or current_setting('transaction_read_only')::boolean then
+  if current_setting('transaction_isolation') <> 'read committed' then
     how := 'begin'; return;
   end if;
   select o.*, exists (select from pawl.lanes n where n.lock = p_name and n.not_before is not null)

@@ -71,7 +71,7 @@ create function pawl.renew_as(p_name text, p_holder text, p_key text, p_token bi
                               out outcome text, out lease pawl.locks) language plpgsql volatile as $$
 declare at timestamptz; past text;
 begin
-  if current_setting('transaction_isolation') <> 'read committed' or current_setting('transaction_read_only')::boolean then
+  if current_setting('transaction_isolation') <> 'read committed' then
     outcome := 'begin'; return;
   end if;
   select * into lease from pawl.locks o where o.name = p_name;
@@ -107,7 +107,7 @@ create function pawl.release_as(p_name text, p_holder text, p_key text, p_token 
 language plpgsql volatile as $$
 declare l pawl.locks; at timestamptz; done text;
 begin
-  if current_setting('transaction_isolation') <> 'read committed' or current_setting('transaction_read_only')::boolean then
+  if current_setting('transaction_isolation') <> 'read committed' then
     outcome := 'begin'; return;
   end if;
   select * into l from pawl.locks o where o.name = p_name;
