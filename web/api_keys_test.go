@@ -118,7 +118,9 @@ func TestAPrefixBoundsWhatAKeySees(t *testing.T) {
 			a.ask(t, route.Method, strings.Replace(route.Pattern, "{resource}", name, 1), body, pay...).is(t, http.StatusForbidden, "forbidden")
 		}
 	}
-	a.ask(t, http.MethodPost, "/fences/t/check", `{"lock":"reports/c","fencing_token":1}`, pay...).is(t, http.StatusForbidden, "forbidden")
+	refused := a.ask(t, http.MethodPost, "/fences/t/check", `{"lock":"reports/c","fencing_token":1}`, pay...)
+	refused.is(t, http.StatusForbidden, "forbidden")
+	refused.has(t, `names begin with \"payments/\"`)
 	a.ask(t, http.MethodPost, "/fences/t/check", `{"lock":"payments/c","fencing_token":1}`, pay...).is(t, http.StatusOK, "")
 	a.ask(t, http.MethodGet, "/locks/payments%2Fa", "", pay...).is(t, http.StatusOK, "")
 	for query, want := range map[string][]string{

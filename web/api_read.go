@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/base64"
+	"errors"
 	"net/url"
 	"strconv"
 	"strings"
@@ -89,7 +90,10 @@ func (a *api) history(c *call) error {
 		return err
 	}
 	if len(all) == 0 { // never, or not yet
-		if _, err := a.cfg.API.Show(c.r.Context(), c.path.Resource); err != nil {
+		switch _, err := a.cfg.API.Show(c.r.Context(), c.path.Resource); {
+		case errors.Is(err, lockrepo.ErrNotFound):
+			return refuse(notFound, "This lock was never taken: check its spelling; GET /locks lists those that were.")
+		case err != nil:
 			return err
 		}
 	}
@@ -127,7 +131,7 @@ func (a *api) check(c *call) error {
 	}
 	if !current {
 		return &problemError{
-			kind: staleToken, detail: "This token must not write to this target any more: acquire the lock again.",
+			kind: staleToken, detail: "The target has seen a newer token than this one, or belongs to another lock: stop writing, and acquire that lock again.",
 			more: map[string]any{"current": false, "last_token": last},
 		}
 	}
