@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/base64"
 	"errors"
+	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -129,6 +130,11 @@ func (a *api) check(c *call) error {
 	if err != nil {
 		return err
 	}
+	if !current && c.key.Prefix != "" {
+		if last, err = a.ownMark(c, lock, last); err != nil {
+			return err
+		}
+	}
 	if !current {
 		return &problemError{
 			kind: staleToken, detail: "The target has seen a newer token than this one, or belongs to another lock: stop writing, and acquire that lock again.",
@@ -137,6 +143,15 @@ func (a *api) check(c *call) error {
 	}
 	c.json(checked{true, last})
 	return nil
+}
+
+// ownMark is last, unless it is the token of another lock: the key may not reach that.
+func (a *api) ownMark(c *call, lock string, last *int64) (*int64, error) {
+	own, _, err := a.cfg.API.CheckTarget(c.r.Context(), fence.Token{Lock: lock, Seq: math.MaxInt64}, c.path.Resource)
+	if own {
+		return last, err
+	}
+	return nil, err
 }
 
 const defaultPage, mostOfAPage = 100, 1000
