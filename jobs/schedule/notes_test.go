@@ -113,3 +113,15 @@ func TestNotesCoverTheTicksThatTheyMean(t *testing.T) {
 		}
 	}
 }
+
+func TestFixedHoursAreThoseThatTheZoneMoves(t *testing.T) {
+	t.Parallel()
+	for expr, want := range map[string]bool{
+		"15 2 * * *": true, "0,30 1-3 * * *": true, "* 2 * * *": true, "0 0-23 * * *": true, "@daily": true, "@yearly": true, "@at 2026-09-16T02:15": true,
+		"15 * * * *": false, "0 */6 * * *": false, "0 ?/6 * * *": false, "@hourly": false, "@every 24h": false, "@manual": false,
+	} {
+		if got := parse(t, schedule.Spec{Expr: expr}).FixedHour(); got != want {
+			t.Errorf("%s: %t, want %t", expr, got, want)
+		}
+	}
+}

@@ -18,6 +18,7 @@ func TestWeekdaysThatAreNeverOwedAreNamed(t *testing.T) {
 		{schedule.Spec{Expr: "15 2 * * 1-5", Offset: -1}, "[Friday Saturday]", "with period_offset -1 the keys are Sun to Thu; Friday and Saturday are never owed"},
 		{schedule.Spec{Expr: "15 2 * * 2-6", Offset: -1}, "[Saturday Sunday]", "with period_offset -1 the keys are Mon to Fri; Saturday and Sunday are never owed"},
 		{schedule.Spec{Expr: "15 2 * * 1-5", Offset: 1}, "[Monday Sunday]", "with period_offset 1 the keys are Tue to Sat; Monday and Sunday are never owed"},
+		{schedule.Spec{Expr: "15 2 * * 1-3", Offset: -1}, "[Wednesday Thursday Friday Saturday]", "with period_offset -1 the keys are Sun to Tue; Wednesday, Thursday, Friday and Saturday are never owed"},
 		{schedule.Spec{Expr: "15 2 * * 1-6", Offset: -7}, "[Sunday]", "with period_offset -7 the keys are Mon to Sat; Sunday is never owed"},
 		{schedule.Spec{Expr: "15 2 * * 1,3,5", Offset: -1}, "[Monday Wednesday Friday Saturday]", "with period_offset -1 the keys are Tue, Thu and Sun; Monday, Wednesday, Friday and Saturday are never owed"},
 		{schedule.Spec{Expr: "15 2 * * 1,2", Offset: -366}, "[Monday Tuesday Wednesday Thursday Friday]", "with period_offset -366 the keys are Sat and Sun; Monday, Tuesday, Wednesday, Thursday and Friday are never owed"},
