@@ -32,11 +32,11 @@ func TestAWakeThatIsLateLosesNoTick(t *testing.T) {
 func TestAHandOverAtAnySecondLosesNoTick(t *testing.T) {
 	t.Parallel()
 	from := utc(t, "2026-09-16T10:00Z")
-	to := from.Add(20 * time.Minute)
+	to := from.Add(10 * time.Minute)
 	for _, expr := range []string{"*/2 * * * *", "@every 2m"} {
 		s := parse(t, schedule.Spec{Expr: expr})
 		for stop := range 120 {
-			for _, away := range []time.Duration{0, time.Second, 30 * time.Second, time.Minute} {
+			for _, away := range []time.Duration{time.Second, time.Minute} {
 				var owed []time.Time
 				for at := from.Add(-time.Second); at.Before(to); {
 					now := at.Add(time.Second)
@@ -52,8 +52,8 @@ func TestAHandOverAtAnySecondLosesNoTick(t *testing.T) {
 					}
 					at = watermark
 				}
-				if len(owed) != 11 || !owed[0].Equal(from) || !owed[10].Equal(to) {
-					t.Fatalf("%s: stopped after %d s for %s: %d ticks, want 11", s, stop, away, len(owed))
+				if len(owed) != 6 || !owed[0].Equal(from) || !owed[5].Equal(to) {
+					t.Fatalf("%s: stopped after %d s for %s: %d ticks, want 6", s, stop, away, len(owed))
 				}
 			}
 		}
