@@ -6,8 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"pawl/jobs/alert"
 )
 
@@ -118,22 +116,28 @@ func (r *Runner) watch(ctx context.Context, w *watcher) error {
 	if fresh {
 		back = lookBackFirst
 	}
-	looks := []pgx.QueuedQuery{
-		{SQL: aliveSQL, Arguments: []any{r.cfg.Holder, r.cfg.App, r.names}},
-		{SQL: lateSQL}, {SQL: overdueSQL}, {SQL: atRiskSQL},
-		{SQL: staleClaimSQL, Arguments: []any{back.Seconds()}},
-		{SQL: refusalSQL, Arguments: []any{back.Seconds()}},
+	type look struct {
+		sql  string
+		args []any
+	}
+	looks := []look{
+		{aliveSQL, []any{r.cfg.Holder, r.cfg.App, r.names}},
+		{lateSQL, nil},
+		{overdueSQL, nil},
+		{atRiskSQL, nil},
+		{staleClaimSQL, []any{back.Seconds()}},
+		{refusalSQL, []any{back.Seconds()}},
 	}
 	if !fresh {
-		looks = append(looks, pgx.QueuedQuery{SQL: unclaimedSQL})
+		looks = append(looks, look{unclaimedSQL, nil})
 	}
 	if w.turns%lookEvery == 0 {
-		looks = append(looks, pgx.QueuedQuery{SQL: staleLockSQL, Arguments: []any{back.Seconds()}})
+		looks = append(looks, look{staleLockSQL, []any{back.Seconds()}})
 	}
 	w.turns++
 	var errs []error
 	for _, q := range looks { // each on its own: one that fails doesn't hide the others
-		if _, err := r.pool.Exec(ctx, q.SQL, q.Arguments...); err != nil {
+		if _, err := r.pool.Exec(ctx, q.sql, q.args...); err != nil {
 			errs = append(errs, err)
 		}
 	}

@@ -71,7 +71,7 @@ func (s Sender) Send(ctx context.Context, c Channel, e Event) error {
 	if err != nil {
 		return fmt.Errorf("alert: channel %s: %w", c.Name, hidden(err))
 	}
-	defer resp.Body.Close()
+	defer resp.Body.Close()                            //nolint:errcheck // whatever it says, it has been answered
 	_, _ = io.CopyN(io.Discard, resp.Body, mostAnswer) // so that the connection can be used again
 	if resp.StatusCode/100 != 2 {
 		return fmt.Errorf("channel %s: %w", c.Name, &StatusError{resp.StatusCode, retryAfter(resp.Header.Get("Retry-After"))})
