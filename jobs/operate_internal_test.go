@@ -364,9 +364,12 @@ func TestAnActOnAnUnknownJobSaysSo(t *testing.T) {
 	t.Parallel()
 	_, pool := opened(t)
 	for name, act := range map[string]func() error{
-		"pause":    func() error { return Pause(t.Context(), pool, "x", PauseConfig{Actor: "ann"}) },
-		"resume":   func() error { _, err := Resume(t.Context(), pool, "x", "ann", ""); return err },
-		"rerun":    func() error { _, err := Rerun(t.Context(), pool, "x", "k", RerunConfig{Actor: "ann", Reason: "r"}); return err },
+		"pause":  func() error { return Pause(t.Context(), pool, "x", PauseConfig{Actor: "ann"}) },
+		"resume": func() error { _, err := Resume(t.Context(), pool, "x", "ann", ""); return err },
+		"rerun": func() error {
+			_, err := Rerun(t.Context(), pool, "x", "k", RerunConfig{Actor: "ann", Reason: "r"})
+			return err
+		},
 		"retry":    func() error { return Retry(t.Context(), pool, "x", "k", "ann") },
 		"cancel":   func() error { return Cancel(t.Context(), pool, "x", "k", "ann", "r") },
 		"backfill": func() error { _, err := Backfill(t.Context(), pool, "x", "a", "b", "ann"); return err },
