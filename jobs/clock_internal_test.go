@@ -1,7 +1,11 @@
 package jobs
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,4 +71,24 @@ func texts(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) []string {
 		t.Fatal(err)
 	}
 	return got
+}
+
+// said keeps what a runner says.
+type said struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *said) logger() *slog.Logger { return slog.New(slog.NewTextHandler(s, nil)) }
+
+func (s *said) count(text string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Count(s.b.String(), text)
 }
