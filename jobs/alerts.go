@@ -35,14 +35,13 @@ const (
 	// pawl's own are everybody's. A conflict is another replica that queues the same.
 	queueAlertsSQL = `
 with due as materialized (
-  select e.id, c.name from pawl.channels c join pawl.events e on e.at >= c.since and e.at > clock_timestamp() - interval '1 day'
-    left join pawl.schedules s on s.job = e.job
-   where c.name = $1 and e.kind = any ($2::text[]) and coalesce(e.app in ($3::text, '` + ownApp + `'), true)
+  select e.id from pawl.events e left join pawl.schedules s on s.job = e.job
+   where e.at >= greatest((select c.since from pawl.channels c where c.name = $1), (select clock_timestamp() - interval '1 day')) and e.kind = any ($2::text[]) and coalesce(e.app in ($3::text, '` + ownApp + `'), true)
      and coalesce(s.definition -> 'alerts' ? $4::text, true)
-     and not exists (select from pawl.alerts a where a.event = e.id and a.channel = c.name)
+     and not exists (select from pawl.alerts a where a.event = e.id and a.channel = $1)
    order by e.at limit 100
 ), noted as (
-  insert into pawl.alerts (event, channel) select id, name from due order by id on conflict (event, channel) do nothing returning event
+  insert into pawl.alerts (event, channel) select id, $1::text from due order by id on conflict (event, channel) do nothing returning event
 ), queued as (
   insert into pawl.river_job (state, queue, kind, args, max_attempts)
   select 'available', '` + alertQueue + `', $5::text, jsonb_build_object('event', event, 'channel', $4::text), 1000 from noted
@@ -53,7 +52,7 @@ select count(*), case when count(*) > 0 then pg_notify('pawl.river_insert', '{"q
 	// River's own rescue is off: it has no business with deliveries.
 	rescueAlertsSQL = `
 update pawl.river_job set state = 'available', scheduled_at = clock_timestamp()
- where queue = '` + alertQueue + `' and state = 'running' and attempted_at < clock_timestamp() - interval '2 min'`
+ where queue = '` + alertQueue + `' and state = 'running' and attempted_at < (select clock_timestamp() - interval '2 min')`
 
 	eventOfSQL = `
 select e.id::text, e.kind, e.at, coalesce(e.app, ''), coalesce(e.job, ''), coalesce(s.definition ->> 'owner', ''), coalesce(e.period, ''),

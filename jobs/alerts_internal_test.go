@@ -28,8 +28,12 @@ func TestAChannelIsToldOfWhatItIsFor(t *testing.T) {
 	}
 	exec(t, pool, `insert into pawl.schedules (job, app, definition, lock, watermark) values ('picky', 'ledger', '{"alerts": ["night"]}', 'L', now()) returning 1`)
 	for _, e := range [][4]string{
-		{"dead", "1", "ledger", "j"}, {"late", "2", "ledger", "j"}, {"dead", "3", "ledger", "picky"}, {"refusal", "4", "", ""},
-		{"dead", "5", "other", "k"}, {"dead", "6", "pawl", "pawl-prune"},
+		{"dead", "1", "ledger", "j"},
+		{"late", "2", "ledger", "j"},
+		{"dead", "3", "ledger", "picky"},
+		{"refusal", "4", "", ""},
+		{"dead", "5", "other", "k"},
+		{"dead", "6", "pawl", "pawl-prune"},
 	} {
 		exec(t, pool, sql, e[0], e[1], e[2], e[3], 0)
 	}

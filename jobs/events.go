@@ -26,10 +26,10 @@ const (
 insert into pawl.events (kind, subject, app, job, period, revision, run, lock, token, detail)
 `
 	onceSQL = `
-on conflict (kind, subject) do nothing`
+on conflict (subject, kind) do nothing`
 
 	aliveSQL = `
-insert into pawl.replicas (holder, app, jobs) values ($1, $2, $3::text[])
+insert into pawl.replicas (holder, app, jobs) values ($1, $2, coalesce($3::text[], '{}'))
 on conflict (holder) do update set app = excluded.app, jobs = excluded.jobs, seen_at = clock_timestamp()`
 
 	// One for each job, of the first that hasn't started: what waits behind it is late for that reason.
@@ -38,7 +38,7 @@ select distinct on (p.job) 'late', concat_ws('/', p.job, p.key, p.revision), s.a
        jsonb_strip_nulls(jsonb_build_object('scheduled_at', p.scheduled_at, 'late_at', p.late_at, 'waits', p.waits,
          'behind', count(*) over (partition by p.job) - 1))
   from pawl.periods p left join pawl.schedules s on s.job = p.job
- where p.late_at is not null and p.ended_at is null and p.late_at <= clock_timestamp() and p.state = 'open' and p.started_at is null
+ where p.late_at is not null and p.ended_at is null and p.late_at <= (select clock_timestamp()) and p.state = 'open' and p.started_at is null
    and p.origin in ('schedule', 'trigger') and p.waits is distinct from 'paused'
  order by p.job, p.scheduled_at, p.key` + onceSQL
 
@@ -48,7 +48,7 @@ select 'overdue', concat_ws('/', p.job, p.key, p.revision), s.app, p.job, p.key,
        jsonb_strip_nulls(jsonb_build_object('due_at', p.due_at, 'scheduled_at', p.scheduled_at, 'started_at', p.started_at, 'state', p.state,
          'waits', p.waits))
   from pawl.periods p left join pawl.schedules s on s.job = p.job
- where p.due_at <= clock_timestamp() and p.due_at > clock_timestamp() - interval '35 days'
+ where p.due_at <= (select clock_timestamp()) and p.due_at > (select clock_timestamp() - interval '35 days')
    and p.state in ('open', 'running', 'dead', 'held') and p.origin in ('schedule', 'trigger')` + onceSQL
 
 	atRiskSQL = eventSQL + `
@@ -60,20 +60,20 @@ select 'at_risk', concat_ws('/', p.job, p.key, p.revision), s.app, p.job, p.key,
    select percentile_cont(0.5) within group (order by c.took) as usual
      from (select c.ended_at - c.started_at as took from pawl.periods c
             where c.job = p.job and c.state = 'complete' and c.started_at is not null order by c.scheduled_at desc limit 20) c) m
- where p.due_at > clock_timestamp() and p.state = 'running' and p.started_at + m.usual > p.due_at` + onceSQL
+ where p.due_at > (select clock_timestamp()) and p.state = 'running' and p.started_at + m.usual > p.due_at` + onceSQL
 
 	// $1 how far back, in seconds.
 	staleClaimSQL = eventSQL + `
 select 'stale_claim', concat_ws('/', t.lock, t.token), s.app, r.job, r.key, r.revision, r.id, t.lock, t.token,
        jsonb_strip_nulls(jsonb_build_object('holder', t.holder, 'acquired_at', t.acquired_at, 'expired_at', t.ended_at))
   from pawl.tenures t left join pawl.runs r on r.id = t.grant_id left join pawl.schedules s on s.job = r.job
- where t.how in ('expired', 'taken_over') and t.ended_at > clock_timestamp() - $1 * interval '1 s'` + onceSQL
+ where t.how in ('expired', 'taken_over') and t.ended_at > (select clock_timestamp() - $1 * interval '1 s')` + onceSQL
 
 	staleLockSQL = eventSQL + `
 select 'stale_claim', concat_ws('/', l.name, l.token), s.app, r.job, r.key, r.revision, r.id, l.name, l.token,
        jsonb_strip_nulls(jsonb_build_object('holder', l.holder, 'acquired_at', l.acquired_at, 'expired_at', l.expires_at))
   from pawl.locks l left join pawl.runs r on r.id = l.grant_id left join pawl.schedules s on s.job = r.job
- where l.grant_id is not null and l.expires_at between clock_timestamp() - $1 * interval '1 s' and clock_timestamp() - interval '1 s'` + onceSQL
+ where l.grant_id is not null and l.expires_at between (select clock_timestamp() - $1 * interval '1 s') and (select clock_timestamp() - interval '1 s')` + onceSQL
 
 	// The first of each token: an old holder that goes on trying is one event.
 	refusalSQL = eventSQL + `
@@ -85,7 +85,7 @@ select distinct on (f.lock, f.token) 'refusal', concat_ws('/', f.lock, f.token),
   left join pawl.locks l on l.name = f.lock and l.token = f.token
   left join pawl.runs r on r.id = coalesce(t.grant_id, l.grant_id)
   left join pawl.schedules s on s.job = r.job
- where f.at > clock_timestamp() - $1 * interval '1 s' and not f.passed
+ where f.at > (select clock_timestamp() - $1 * interval '1 s') and not f.passed
  order by f.lock, f.token, f.id` + onceSQL
 
 	unclaimedSQL = eventSQL + `
@@ -95,8 +95,8 @@ select 'unclaimed', concat_ws('/', j.args ->> 'job', coalesce(concat_ws('/', h.k
   left join lateral (select nullif(p.key, '') as key, p.revision from pawl.periods p
      where p.lock = j.args ->> 'lock' and p.job = j.args ->> 'job' and p.ended_at is null and p.waits is null and p.state = 'open'
      order by p.priority, p.scheduled_at, p.job, p.key, p.revision limit 1) h on true
- where j.queue = 'pawl' and j.state = 'available' and j.scheduled_at < clock_timestamp() - interval '1 min'
-   and not exists (select from pawl.replicas a where a.seen_at > clock_timestamp() - interval '30 s' and j.args ->> 'job' = any (a.jobs))` + onceSQL
+ where j.queue = 'pawl' and j.state = 'available' and j.scheduled_at < (select clock_timestamp() - interval '1 min')
+   and not exists (select from pawl.replicas a where a.seen_at > (select clock_timestamp() - interval '30 s') and j.args ->> 'job' = any (a.jobs))` + onceSQL
 
 	noteSQL = eventSQL + `
 select $1::text, $2::text, (select s.app from pawl.schedules s where s.job = $3), $3::text, $4::text, $5::int, $6::text::uuid, $7::text, $8::bigint,

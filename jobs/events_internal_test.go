@@ -280,7 +280,13 @@ func TestATimeoutWarnsBeforeItStrikesAndAStuckFunctionIsAnEvent(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
-	defer func() { close(release); stop(); <-ended }()
+	defer func() {
+		close(release)
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
 	pgtest.Eventually(t, 10*time.Second, "job is registered", func() bool { return exec(t, pool, `select count(*) from pawl.schedules`) == 1 })
 	if _, err := Trigger(t.Context(), pool, "j", "test"); err != nil {
 		t.Fatal(err)

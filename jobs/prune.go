@@ -33,29 +33,29 @@ func pruned() []aged {
 	return []aged{
 		{"pawl.outputs", `
 delete from pawl.outputs where ctid = any (array(
-  select ctid from pawl.outputs where at < clock_timestamp() - interval '14 days' limit $1 for update skip locked))`},
+  select ctid from pawl.outputs where at < (select clock_timestamp() - interval '14 days') limit $1 for update skip locked))`},
 		{"pawl.runs", `
 delete from pawl.runs where ctid = any (array(
-  select ctid from pawl.runs where started_at < clock_timestamp() - interval '90 days' and ended_at < clock_timestamp() - interval '90 days'
+  select ctid from pawl.runs where started_at < (select clock_timestamp() - interval '90 days') and ended_at < (select clock_timestamp() - interval '90 days')
    order by started_at limit $1 for update skip locked))`},
 		{"pawl.tenures", `
 delete from pawl.tenures where ctid = any (array(
-  select ctid from pawl.tenures where ended_at < clock_timestamp() - interval '400 days' limit $1 for update skip locked))`},
+  select ctid from pawl.tenures where ended_at < (select clock_timestamp() - interval '400 days') limit $1 for update skip locked))`},
 		// The last one that was counted stays: a counter must not fall.
 		{"pawl.refusals", `
 delete from pawl.refusals where ctid = any (array(
-  select ctid from pawl.refusals where at < clock_timestamp() - interval '400 days' and nth is distinct from (select max(nth) from pawl.refusals)
+  select ctid from pawl.refusals where at < (select clock_timestamp() - interval '400 days') and nth is distinct from (select max(nth) from pawl.refusals)
    order by at limit $1 for update skip locked))`},
 		{"pawl.idempotency", pruneIdempotencySQL},
 		{"pawl.alerts", `
 delete from pawl.alerts where ctid = any (array(
-  select ctid from pawl.alerts where at < clock_timestamp() - interval '90 days' limit $1 for update skip locked))`},
+  select ctid from pawl.alerts where at < (select clock_timestamp() - interval '90 days') limit $1 for update skip locked))`},
 		{"pawl.events", `
 delete from pawl.events where ctid = any (array(
-  select ctid from pawl.events where at < clock_timestamp() - interval '90 days' order by at limit $1 for update skip locked))`},
+  select ctid from pawl.events where at < (select clock_timestamp() - interval '90 days') order by at limit $1 for update skip locked))`},
 		{"pawl.replicas", `
 delete from pawl.replicas where holder = any (array(
-  select holder from pawl.replicas where seen_at < clock_timestamp() - interval '1 day' order by holder limit $1 for update skip locked))`},
+  select holder from pawl.replicas where seen_at < (select clock_timestamp() - interval '1 day') order by holder limit $1 for update skip locked))`},
 	}
 }
 
@@ -63,9 +63,9 @@ delete from pawl.replicas where holder = any (array(
 const pruneIdempotencySQL = `
 delete from pawl.idempotency where ctid = any (array(
   select i.ctid from pawl.idempotency i
-   where i.at < clock_timestamp() - interval '2 days'
-     and not exists (select from pawl.locks l where l.name = i.lock and l.grant_id = i.grant_id and l.expires_at > clock_timestamp() - interval '2 days')
-     and not exists (select from pawl.tenures t where t.grant_id = i.grant_id and t.lock = i.lock and t.ended_at > clock_timestamp() - interval '2 days')
+   where i.at < (select clock_timestamp() - interval '2 days')
+     and not exists (select from pawl.locks l where l.name = i.lock and l.grant_id = i.grant_id and l.expires_at > (select clock_timestamp() - interval '2 days'))
+     and not exists (select from pawl.tenures t where t.grant_id = i.grant_id and t.lock = i.lock and t.ended_at > (select clock_timestamp() - interval '2 days'))
    limit $1 for update of i skip locked))`
 
 // $2 job. Keys tell the kind of a period, also where the job's has changed: an hour's and a tick's hold a T, a manual one is
@@ -74,8 +74,8 @@ const prunePeriodsSQL = `
 with gone as (
   delete from pawl.periods where ctid = any (array(
     select p.ctid from pawl.periods p
-     where p.job = $2 and p.scheduled_at < least(clock_timestamp() - interval '400 days', (select s.watermark from pawl.schedules s where s.job = $2))
-       and p.ended_at is not null and p.waits is null and coalesce(p.last_at, p.scheduled_at) < clock_timestamp() - interval '400 days'
+     where p.job = $2 and p.scheduled_at < least((select clock_timestamp() - interval '400 days'), (select s.watermark from pawl.schedules s where s.job = $2))
+       and p.ended_at is not null and p.waits is null and coalesce(p.last_at, p.scheduled_at) < (select clock_timestamp() - interval '400 days')
        and p.key ~ '^([0-9]{4}-[0-9]{2}-[0-9]{2}T.*|[0-9A-HJKMNP-TV-Z]{26})$'
        and p.key <> all (array(select w.key from pawl.periods w where w.waits = 'needs'))
      order by p.scheduled_at limit $1 for update skip locked))

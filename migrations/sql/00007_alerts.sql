@@ -17,7 +17,7 @@ create table pawl.events (
     token    bigint,
     detail   jsonb not null default '{}'
 );
-create unique index events_once on pawl.events (kind, subject);
+create unique index events_once on pawl.events (subject, kind);   -- in this order no list of kinds goes by it
 create index events_at on pawl.events (at);
 
 -- Which event was queued for which channel, so that two replicas queue it once; and since when there is a channel: it
@@ -55,7 +55,7 @@ begin
           (select s.app from pawl.schedules s where s.job = new.job), new.job, new.key, new.revision, new.run, new.lock, new.token,
           jsonb_strip_nulls(jsonb_build_object('reason', new.reason, 'attempts', nullif(new.attempts, 0), 'scheduled_at', new.scheduled_at,
             'last_at', new.last_at, 'ticks', nullif(new.ticks, 1))))
-  on conflict (kind, subject) do nothing;
+  on conflict (subject, kind) do nothing;
   return null;
 end $$;
 -- +goose StatementEnd
@@ -68,7 +68,7 @@ begin
   insert into pawl.events (kind, subject, app, job, period, revision, run, lock, token, detail)
   values ('timeout', new.id || '/over', (select s.app from pawl.schedules s where s.job = new.job), new.job, new.key, new.revision, new.id,
           new.lock, new.token, jsonb_strip_nulls(jsonb_build_object('attempt', new.attempt, 'started_at', new.started_at, 'ended_at', new.ended_at)))
-  on conflict (kind, subject) do nothing;
+  on conflict (subject, kind) do nothing;
   return null;
 end $$;
 -- +goose StatementEnd
