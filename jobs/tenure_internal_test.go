@@ -13,20 +13,24 @@ func TestEveryTenureOfALaneKeepsTheRequestAndTheEnd(t *testing.T) {
 	t.Parallel()
 	const whose = `update pawl.locks set request_id = 'mine', expires_at = expires_at + interval '1 h' where name = 'L' returning 1`
 	overdue := func(t *testing.T, r *Runner) {
+		t.Helper()
 		exec(t, r.pool, `update pawl.locks set expires_at = clock_timestamp() - interval '1 s' where name = 'L' returning 1`)
 	}
 	for how, end := range map[string]func(t *testing.T, r *Runner, run *Run){
 		"finish": func(t *testing.T, r *Runner, run *Run) {
+			t.Helper()
 			if ok, err := r.end(t.Context(), []endRequest{{run: run, outcome: stateComplete}}); err != nil || !ok[0] {
 				t.Fatal(ok, err)
 			}
 		},
 		"handover": func(t *testing.T, r *Runner, run *Run) {
+			t.Helper()
 			if next, err := r.handover(t.Context(), []*Run{run}); err != nil || next[0] == nil {
 				t.Fatal(next, err)
 			}
 		},
 		"sweep": func(t *testing.T, r *Runner, _ *Run) {
+			t.Helper()
 			overdue(t, r)
 			if _, err := r.sweep(t.Context()); err != nil {
 				t.Fatal(err)

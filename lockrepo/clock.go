@@ -25,6 +25,11 @@ func (i Instant) reading() clocks.Reading {
 	return clocks.Reading{At: i.at, Wall: i.clock, Boot: i.boot}
 }
 
+// ago is the reading that would have been taken d earlier.
+func (i Instant) ago(d time.Duration) Instant {
+	return Instant{at: i.at.Add(-d), clock: i.clock.Add(-d), boot: i.boot - d}
+}
+
 // proven is the time since then that no setting of a clock can change.
 func (i Instant) proven(then Instant) time.Duration { return i.reading().Proven(then.reading()) }
 

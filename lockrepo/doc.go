@@ -42,6 +42,15 @@
 //     clock row knows the new server, see [Repo.Adopt]. Leases live on.
 //   - A lock row is deleted by hand: the next token is larger still.
 //
+// # Callers without a grant
+//
+// Who comes over HTTP has a name and a key instead of a grant id:
+// [Repo.RenewAs] and [Repo.ReleaseAs] know a lease by these, [As.Token] makes
+// sure that it is the one that the caller means, and [Repo.AcquireIdempotent]
+// answers a request that is sent again with the lease that it had.
+// [Repo.AcquireWait] waits for a release. What isn't an answer of the
+// protocol's is [Unknown].
+//
 // Every lease that ends leaves a [Tenure], whatever ended it: an expired one is
 // written down by the grant or the sweep that finds it. Only a row that is
 // deleted by hand takes its live lease along unrecorded.

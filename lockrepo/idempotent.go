@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"pawl/fence"
 )
 
 const maxIdempotencyKey = 255
@@ -16,30 +19,32 @@ const maxIdempotencyKey = 255
 // AcquireIdempotent is [Repo.AcquireRequest] for a caller that may ask again
 // without knowing whether it was heard. q.Key, q.Lock and idempotencyKey name
 // the request, body is a digest of what it says: asked again while its lease
-// lives, it is answered the same grant and token, whose lease then ends a TTL
-// from now; after that, a new one. The same name with another body answers
-// [ErrReused]. q.Grant must be zero. A grant whose reply is lost isn't given
-// back: the caller asks again, or it expires.
+// lives, it is answered the same grant and token, and moves nothing; after
+// that, a new grant. The same name with another body answers [ErrReused].
+// q.Grant must be zero. A grant whose reply is lost isn't given back: the
+// caller asks again, or it expires.
 func (r *Repo) AcquireIdempotent(ctx context.Context, q Request, idempotencyKey string, body [32]byte) (Lease, error) {
-	q.TTL = cmp.Or(q.TTL, r.cfg.TTL)
+	q.Holder, q.TTL = cmp.Or(q.Holder, r.cfg.Holder), cmp.Or(q.TTL, r.cfg.TTL)
 	if err := cmp.Or(checkIdempotent(q, idempotencyKey), checkTTL(q.TTL)); err != nil {
 		return Lease{}, fmt.Errorf("lockrepo: acquire: %w", err)
 	}
 	ended := uuid.Nil
 	for range maxTries {
-		grant, err := r.grantOf(ctx, q, idempotencyKey, body, ended)
-		if err != nil {
+		known, err := r.grantOf(ctx, q, idempotencyKey, body, ended)
+		switch {
+		case err != nil:
 			return Lease{}, fmt.Errorf("lockrepo: acquire %q: %w", q.Lock, err)
-		}
-		if grant == uuid.Nil { // another's has just been written
+		case known.Grant == uuid.Nil: // another's has just been written
 			continue
+		case known.Token.Seq != 0:
+			return known, nil
 		}
-		q.Grant = grant
+		q.Grant = known.Grant
 		l, err := r.AcquireRequest(ctx, q)
 		if !errors.Is(err, ErrEnded) {
 			return l, err
 		}
-		ended = grant
+		ended = q.Grant
 	}
 	return Lease{}, fmt.Errorf("lockrepo: acquire %q: the request is asked too often at once", q.Lock)
 }
@@ -67,24 +72,37 @@ with known as materialized (
    where i.grant_id = $6::text::uuid and i.body = excluded.body
   returning body, grant_id
 )
-select body, grant_id::text from fresh
-union all
-select body, grant_id::text from known where (grant_id <> $6::text::uuid or body <> $4::bytea) and not exists (select from fresh)`
+select x.body, x.grant_id::text, coalesce(l.token, 0), l.acquired_at, l.expires_at, coalesce(l.ttl, '0'), coalesce(clock_timestamp() - l.renewed_at, '0')
+  from (select * from fresh
+        union all
+        select * from known k where (k.grant_id <> $6::text::uuid or k.body <> $4::bytea) and not exists (select from fresh)) x
+  left join pawl.locks l on l.name = $2::text and l.grant_id = x.grant_id and l.expires_at > clock_timestamp()`
 
-// grantOf finds the grant id of a request, or writes down a fresh one in the
-// place of none or of the one that has ended. uuid.Nil: ask again.
-func (r *Repo) grantOf(ctx context.Context, q Request, idempotencyKey string, body [32]byte, ended uuid.UUID) (uuid.UUID, error) {
+// grantOf finds the grant of a request, with its token if its lease lives, or
+// writes down a fresh one in the place of none or of the one that has ended.
+// Without a grant: ask again.
+func (r *Repo) grantOf(ctx context.Context, q Request, idempotencyKey string, body [32]byte, ended uuid.UUID) (Lease, error) {
 	var said []byte
 	var grant string
+	var token int64
+	var acquired, until *time.Time
+	var ttl, age time.Duration
+	sent := Now()
 	args := []any{q.Key, q.Lock, idempotencyKey, body[:], uuid.NewString(), ended.String()}
-	err := r.ask(ctx, query{grantOfSQL, args, single(&said, &grant)})
+	err := r.ask(ctx, query{grantOfSQL, args, single(&said, &grant, &token, &acquired, &until, &ttl, &age)})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return uuid.Nil, nil
+		return Lease{}, nil
 	case err != nil:
-		return uuid.Nil, fmt.Errorf("find the request's grant: %w", err)
+		return Lease{}, fmt.Errorf("find the request's grant: %w", err)
 	case !bytes.Equal(said, body[:]):
-		return uuid.Nil, ErrReused
+		return Lease{}, ErrReused
 	}
-	return uuid.Parse(grant)
+	id, err := uuid.Parse(grant)
+	if err != nil || token == 0 {
+		return Lease{Grant: id}, err
+	}
+	l := r.Granted(fence.Token{Lock: q.Lock, Seq: token}, id, q.Holder, ttl, sent.ago(age)) // trusted from its last renewal
+	l.AcquiredAt, l.ExpiresAt = acquired.UTC(), until.UTC()
+	return l, nil
 }

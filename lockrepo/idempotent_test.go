@@ -36,6 +36,14 @@ func TestARequestAskedAgainIsTheSameGrantUntilItsLeaseEnds(t *testing.T) {
 	if again.Token != one.Token || again.Grant != one.Grant || !again.AcquiredAt.Equal(one.AcquiredAt) {
 		t.Errorf("again %+v, first %+v", again, one)
 	}
+	run(t, pool, `update pawl.locks set renewed_at = renewed_at - interval '40 s', expires_at = expires_at - interval '40 s'`)
+	late := mustAsk(t, r, alice, "i1")
+	if left := late.ExpiresAt.Sub(one.ExpiresAt); left != -40*time.Second {
+		t.Errorf("asked again it ends %v after it would have: a retry moves nothing", left)
+	}
+	if left := late.left(Now()); left > 14*time.Second || left < 0 {
+		t.Errorf("20s before its end it is trusted for %v, want 14s less the time since", left)
+	}
 	for how, end := range map[string]func(){
 		"expired":  func() { expire(t, pool, "x") },
 		"released": func() { releasedBy(alice)(t, r, pool) },
@@ -68,6 +76,11 @@ func TestAnIdempotencyKeyNamesOneRequestOfOneKeyAndLock(t *testing.T) {
 			releasedBy(alice)(t, r, pool)
 		}
 	}
+	heldBy(alice)(t, r, pool)
+	again := mustAsk(t, r, alice, "i3")
+	if _, err := r.AcquireIdempotent(t.Context(), request(impostor), "i3", body); !is(err, ErrHeld) {
+		t.Errorf("another API key while the lease %s lives: %v", again.Token, err)
+	}
 	if other := mustAsk(t, r, alice, "i2"); other.Grant == one.Grant {
 		t.Error("another idempotency key has the same grant")
 	}
@@ -86,7 +99,7 @@ func TestARequestThatWasTurnedAwayMayBeGrantedLater(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t)
 	r := newRepo(t, pool, "server")
-	bob.mustAcquire(t, r, "x")
+	bob.mustAcquire(t, r)
 	const written = `select string_agg(concat(xmin, ' ', grant_id), ',') from pawl.idempotency`
 	if _, err := r.AcquireIdempotent(t.Context(), request(alice), "i1", body); !is(err, ErrHeld) {
 		t.Fatalf("held by another: %v", err)
@@ -150,5 +163,30 @@ func TestARequestThatIsNoneIsRefused(t *testing.T) {
 		if _, err := ask(); !is(err, ErrInput) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+}
+
+// Two retries meet where neither is written yet: the second takes the grant of the first.
+func TestTheSecondOfTwoFirstRequestsHasTheGrantOfTheFirst(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := newRepo(t, pool, "server")
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := uuid.New()
+	run(t, tx, `insert into pawl.idempotency (key, lock, idempotency_key, body, grant_id) values ('k1', 'x', 'i1', $1, $2::text::uuid) returning lock`, body[:], first.String())
+	var second Lease
+	c, ctx := make(chan error, 1), t.Context()
+	go func() { var err error; second, err = r.AcquireIdempotent(ctx, request(alice), "i1", body); c <- err }()
+	pgtest.Eventually(t, 10*time.Second, "the second waits for the first", func() bool {
+		return run(t, pool, `select count(*)::text from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) == "1"
+	})
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-c; err != nil || second.Grant != first {
+		t.Errorf("granted %s, %v; the first has asked for %s", second.Grant, err, first)
 	}
 }

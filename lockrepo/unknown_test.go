@@ -66,11 +66,16 @@ func away(t *testing.T, pool *pgxpool.Pool) *pgxpool.Pool {
 func TestATenureKeepsTheRequestAndTheEnd(t *testing.T) {
 	t.Parallel()
 	for how, end := range map[string]scene{
-		"released":   releasedBy(alice),
-		"forced":     forced,
-		"taken_over": func(t *testing.T, r *Repo, pool *pgxpool.Pool) { expire(t, pool, "x"); bob.mustAcquire(t, r, "x") },
+		"released": releasedBy(alice),
+		"forced":   forced,
+		"taken_over": func(t *testing.T, r *Repo, pool *pgxpool.Pool) {
+			t.Helper()
+			expire(t, pool, "x")
+			bob.mustAcquire(t, r)
+		},
 		"reacquired": heldBy(alice),
 		"by grant": func(t *testing.T, r *Repo, pool *pgxpool.Pool) {
+			t.Helper()
 			grant := run(t, pool, `select grant_id::text from pawl.locks`)
 			if _, _, err := r.release(t.Context(), "x", nil, grant); err != nil {
 				t.Fatal(err)
@@ -81,7 +86,7 @@ func TestATenureKeepsTheRequestAndTheEnd(t *testing.T) {
 			t.Parallel()
 			pool := pgtest.New(t)
 			r := newRepo(t, pool, "server")
-			alice.mustAcquire(t, r, "x")
+			alice.mustAcquire(t, r)
 			if got := run(t, pool, `select request_id from pawl.locks`); got != "req-alice" {
 				t.Errorf("while it lives: %q", got)
 			}

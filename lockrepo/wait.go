@@ -36,7 +36,7 @@ func (r *Repo) AcquireWait(ctx context.Context, q Request, atMost time.Duration)
 	defer over.Stop()
 	w := &waiter{r: r, id: uuid.New(), q: q}
 	defer w.gone(ctx)
-	released, leave := r.waits.join(q.Lock)
+	released, leave := r.waits.join(q.Lock) //nolint:contextcheck // the listener outlives who has started it
 	defer leave()
 	for {
 		if err := w.here(ctx); err != nil {

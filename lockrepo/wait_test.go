@@ -3,6 +3,7 @@ package lockrepo
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,12 +22,12 @@ type waited struct {
 }
 
 // waitFor begins to wait for lock x.
-func waitFor(t *testing.T, r *Repo, holder string, atMost time.Duration) <-chan waited {
+func waitFor(t *testing.T, r *Repo, holder string) <-chan waited {
 	t.Helper()
 	c := make(chan waited, 1)
 	ctx := t.Context()
 	go func() {
-		l, err := r.AcquireWait(ctx, Request{Lock: "x", Holder: holder, TTL: time.Minute}, atMost)
+		l, err := r.AcquireWait(ctx, Request{Lock: "x", Holder: holder, TTL: time.Minute}, time.Hour)
 		c <- waited{l, err, time.Now()}
 	}()
 	return c
@@ -56,31 +57,32 @@ func granted(t *testing.T, c <-chan waited) waited {
 	panic("unreachable")
 }
 
-// asleep waits until those who wait have asked for the last time: after that, only a notification can wake them.
-func asleep(t *testing.T, r *Repo, pool *pgxpool.Pool, n string) {
+// asleep begins to wait for lock x, and returns when only a notification can wake the waiter: it has been told that one
+// listens now, and was turned away after that.
+func asleep(t *testing.T, r *Repo, pool *pgxpool.Pool) <-chan waited {
 	t.Helper()
-	counts(t, pool, rows, n, "the waiters are written down")
-	counts(t, pool, listening, "1", "one connection listens for all")
-	pgtest.Eventually(t, 10*time.Second, "all have been told that one listens, and have asked again", func() bool {
-		r.waits.mu.Lock()
-		defer r.waits.mu.Unlock()
-		for c := range r.waits.all {
-			if len(c) > 0 {
-				return false
-			}
-		}
-		return run(t, pool, `select count(*)::text from pg_stat_activity where datname = current_database() and state = 'active' and pid <> pg_backend_pid()`) == "0"
-	})
+	var turnedAway atomic.Int32
+	r.waits.poll = func() time.Duration { turnedAway.Add(1); return never() }
+	c := waitFor(t, r, "w")
+	pgtest.Eventually(t, 10*time.Second, "the waiter was turned away twice", func() bool { return turnedAway.Load() == 2 })
+	counts(t, pool, rows, "1", "the waiter is written down")
+	counts(t, pool, listening, "1", "a connection listens")
+	return c
 }
 
 func TestAReleaseWakesWhoWaits(t *testing.T) {
 	t.Parallel()
 	for how, release := range map[string]func(t *testing.T, r *Repo, l Lease) error{
-		"release": func(t *testing.T, r *Repo, l Lease) error { return r.Release(t.Context(), l) },
+		"release": func(t *testing.T, r *Repo, l Lease) error {
+			t.Helper()
+			return r.Release(t.Context(), l)
+		},
 		"release by name": func(t *testing.T, r *Repo, l Lease) error {
+			t.Helper()
 			return r.ReleaseAs(t.Context(), As{Lock: "x", Holder: l.Holder})
 		},
 		"force": func(t *testing.T, r *Repo, l Lease) error {
+			t.Helper()
 			_, err := r.Force(t.Context(), "x", l.Token.Seq, Force{Actor: "me", Reason: "a test of force"})
 			return err
 		},
@@ -89,10 +91,8 @@ func TestAReleaseWakesWhoWaits(t *testing.T) {
 			t.Parallel()
 			pool := pgtest.New(t)
 			holder, r := newRepo(t, pool, "holder"), newRepo(t, pool, "r")
-			r.waits.poll = never
 			l := mustAcquire(t, holder, "x")
-			c := waitFor(t, r, "w", time.Hour)
-			asleep(t, r, pool, "1")
+			c := asleep(t, r, pool)
 			if err := release(t, holder, l); err != nil {
 				t.Fatal(err)
 			}
@@ -118,9 +118,10 @@ func TestEveryWaiterHasItsTurnAndOneConnectionListens(t *testing.T) {
 	l := mustAcquire(t, holder, "x")
 	var all []<-chan waited
 	for _, name := range []string{"a", "b", "c"} {
-		all = append(all, waitFor(t, r, name, time.Hour))
+		all = append(all, waitFor(t, r, name))
 	}
-	asleep(t, r, pool, "3")
+	counts(t, pool, rows, "3", "the waiters are written down")
+	counts(t, pool, listening, "1", "one connection listens for all")
 	last := l.Token.Seq
 	for n := len(all); n > 0; n-- {
 		if err := holder.Release(t.Context(), l); err != nil {
@@ -150,7 +151,7 @@ func TestAWaiterAsksAgainWhenTheLeaseEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := granted(t, waitFor(t, r, "w", time.Hour))
+	w := granted(t, waitFor(t, r, "w"))
 	if late := w.l.AcquiredAt.Sub(l.ExpiresAt); late < 0 || late > 500*time.Millisecond {
 		t.Errorf("granted %v after the lease's end", late)
 	}
@@ -164,7 +165,7 @@ func TestBehindAPoolerAWaiterOnlyAsks(t *testing.T) {
 	holder, r := newRepo(t, pool, "holder"), newRepo(t, pgtest.Open(t, pgtest.Pooler(t, url)), "r")
 	r.waits.poll = func() time.Duration { return 20 * time.Millisecond }
 	l := mustAcquire(t, holder, "x")
-	c := waitFor(t, r, "w", time.Hour)
+	c := waitFor(t, r, "w")
 	counts(t, pool, rows, "1", "the waiter is written down")
 	if err := holder.Release(t.Context(), l); err != nil {
 		t.Fatal(err)
@@ -203,12 +204,16 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 	r := newRepo(t, pool, "r")
 	mustAcquire(t, r, "x")
 	ctx, cancel := context.WithCancelCause(t.Context())
+	turnedAway := make(chan struct{}, 9)
+	r.waits.poll = func() time.Duration { turnedAway <- struct{}{}; return never() }
 	c := make(chan error, 1)
 	go func() { _, err := r.AcquireWait(ctx, Request{Lock: "x"}, time.Hour); c <- err }()
+	<-turnedAway
+	<-turnedAway // after it was told that one listens
 	counts(t, pool, rows, "1", "it waits")
 	cause := errors.New("enough")
 	cancel(cause)
-	if err := <-c; !errors.Is(err, cause) && !errors.Is(err, context.Canceled) || errors.Is(err, ErrHeld) {
+	if err := <-c; !errors.Is(err, cause) || errors.Is(err, ErrHeld) {
 		t.Errorf("%v", err)
 	}
 	counts(t, pool, rows, "0", "no row is left")
@@ -275,10 +280,8 @@ func TestAWaiterOutlivesItsConnection(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t)
 	holder, r := newRepo(t, pool, "holder"), newRepo(t, pool, "r")
-	r.waits.poll = never
 	l := mustAcquire(t, holder, "x")
-	c := waitFor(t, r, "w", time.Hour)
-	asleep(t, r, pool, "1")
+	c := asleep(t, r, pool)
 	run(t, pool, `select pg_terminate_backend(pid)::text from pg_stat_activity where application_name = 'pawl waiting' and datname = current_database()`)
 	if err := holder.Release(t.Context(), l); err != nil { // perhaps nobody listens now
 		t.Fatal(err)

@@ -64,7 +64,7 @@ const listenAgain = time.Second // after a connection broke
 // listen hears of releases. Behind a pooler it can't: then waiters only ask.
 func (r *Repo) listen(ctx context.Context) {
 	n := &line{cfg: r.cfg.Pool.Config(), m: r.m, name: "pawl waiting"}
-	defer n.close()
+	defer n.close() //nolint:contextcheck // its farewell has a time of its own
 	for {
 		err := r.hear(ctx, n)
 		if ctx.Err() != nil || n.pooled != nil && *n.pooled {

@@ -1,12 +1,15 @@
 package web_test
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"pawl/lockrepo"
 	lockkeys "pawl/lockrepo/keys"
 	"pawl/web"
 )
@@ -249,5 +252,47 @@ func TestThePageNeedsAReadersKeyAndSaysThatABrowserCantSignInYet(t *testing.T) {
 	a.ask(t, http.MethodGet, "/api/overview", "", bearer...).is(t, http.StatusOK, "")
 	for _, open := range []string{"/healthz", "/readyz", "/openapi.json", "/docs", "/problems/timeout"} {
 		a.ask(t, http.MethodGet, open, "").is(t, http.StatusOK, "")
+	}
+}
+
+// noKeys is a store of keys that doesn't answer, while the locks' does.
+type noKeys struct {
+	web.Keys
+	inUse bool // whether Any answers
+}
+
+func (n noKeys) Any(context.Context) (bool, error) {
+	if n.inUse {
+		return true, nil
+	}
+	return false, io.ErrUnexpectedEOF
+}
+
+func (noKeys) Check(context.Context, string) (lockkeys.Key, error) {
+	return lockkeys.Key{}, io.ErrUnexpectedEOF
+}
+
+func TestAKeyThatCantBeCheckedLetsNobodyInAndIsNotAWrongOne(t *testing.T) {
+	t.Parallel()
+	for _, inUse := range []bool{false, true} {
+		a := newAPI(t, func(c *web.Config) { c.Keys = noKeys{inUse: inUse} })
+		for range 12 { // were they counted as wrong, the eleventh would be a 429
+			for _, route := range web.APIRoutes() {
+				if route.Role == "" {
+					continue
+				}
+				path, body := concrete(route)
+				got := a.ask(t, route.Method, path, body, as("pawl_any_key")...)
+				got.is(t, http.StatusServiceUnavailable, "unavailable")
+				got.lacks(t, "acquired")
+			}
+		}
+		if got := a.ask(t, http.MethodGet, "/", "", as("pawl_any_key")...); got.status != http.StatusServiceUnavailable {
+			t.Errorf("page = %d, want 503", got.status)
+		}
+		held, err := a.repo.List(t.Context(), lockrepo.Filter{})
+		if err != nil || len(held) != 0 {
+			t.Errorf("locks = %v, %v, want none", held, err)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -203,14 +204,18 @@ func names(t *testing.T, text string) (all []string) {
 
 func TestTheHTTPPageHasEveryProblemWithItsStatus(t *testing.T) {
 	t.Parallel()
+	codes := map[string]string{}
+	for code := 400; code < 600; code++ {
+		codes["Status"+strings.ReplaceAll(http.StatusText(code), " ", "")] = strconv.Itoa(code)
+	}
 	source := readFile(t, "web", "problem_kinds.go")
 	var want []string
 	for _, m := range regexp.MustCompile(`slug: "([a-z-]+)".*status: http\.(Status\w+)`).FindAllStringSubmatch(source, -1) {
-		want = append(want, m[1])
+		want = append(want, codes[m[2]]+" "+m[1])
 	}
 	var got []string
 	for _, m := range regexp.MustCompile("(?m)^\\| (\\d{3}) \\| `([a-z-]+)` \\| [^|]+ \\| [^|]+ \\|$").FindAllStringSubmatch(readFile(t, "docs", "http.md"), -1) {
-		got = append(got, m[2])
+		got = append(got, m[1]+" "+m[2])
 	}
 	slices.Sort(want)
 	slices.Sort(got)
