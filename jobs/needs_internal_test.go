@@ -133,6 +133,7 @@ func TestNeedsThatCanNeverBeMetAreRefused(t *testing.T) {
 		jobs []Job
 	}{
 		{"a → b → c → a", []Job{job("a", "@daily", "b"), job("b", "@daily", "c"), job("c", "@daily", "a")}},
+		{"made anew each time", []Job{job("a", "@daily", "b"), job("b", "@manual")}},
 		{"this one's is day, that one's week", []Job{job("a", "@daily", "b"), job("b", "@weekly")}},
 	} {
 		r.jobs, r.names = map[string]Job{}, nil
