@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -176,5 +177,11 @@ func readEvent(ctx context.Context, pool *pgxpool.Pool, id string) (e alert.Even
 		err = json.Unmarshal(detail, &e.Detail)
 	}
 	utc(&e.At)
+	for key, v := range e.Detail { // which Postgres has written in the session's zone
+		s, text := v.(string)
+		if at, err := time.Parse(time.RFC3339Nano, s); text && err == nil && strings.HasSuffix(key, "_at") {
+			e.Detail[key] = at.UTC()
+		}
+	}
 	return e, err
 }

@@ -119,6 +119,25 @@ func TestARetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
+func TestTimesAreToldInUTC(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	var id string
+	err := pool.QueryRow(t.Context(), `insert into pawl.events (kind, subject, job, period, detail)
+	  values ('overdue', 'x', 'j', '1', '{"due_at": "2026-09-16T06:00:00.5+02:00", "state": "open"}') returning id::text`).Scan(&id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := readEvent(t.Context(), r.pool, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := e.JSON()
+	if err != nil || !strings.Contains(string(body), `"due_at":"2026-09-16T04:00:00.5Z"`) || !strings.Contains(string(body), "due by 2026-09-16T04:00:00Z and") {
+		t.Errorf("sent is %s, %v", body, err)
+	}
+}
+
 func TestAnEventThatIsPrunedIsNotSentAndNoError(t *testing.T) {
 	t.Parallel()
 	w, _, _ := worker(t, 500, "")

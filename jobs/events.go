@@ -131,11 +131,14 @@ func (r *Runner) watch(ctx context.Context, w *watcher) error {
 	if !fresh {
 		looks = append(looks, look{unclaimedSQL, nil})
 	}
+	var errs []error
 	if w.turns%lookEvery == 0 {
-		looks = append(looks, look{staleLockSQL, []any{back.Seconds()}})
+		var b batch
+		b.Queue(`set local enable_seqscan = on`) // which the plan keeps: all of it is read
+		b.Queue(staleLockSQL, back.Seconds())
+		errs = append(errs, r.transact(ctx, &b))
 	}
 	w.turns++
-	var errs []error
 	for _, q := range looks { // each on its own: one that fails doesn't hide the others
 		if _, err := r.pool.Exec(ctx, q.sql, q.args...); err != nil {
 			errs = append(errs, err)

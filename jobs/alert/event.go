@@ -85,6 +85,8 @@ func (e Event) say(key string) string {
 		return ""
 	case string:
 		return v
+	case time.Time:
+		return v.UTC().Format(time.RFC3339)
 	default:
 		return fmt.Sprint(v)
 	}
