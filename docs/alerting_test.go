@@ -47,8 +47,11 @@ func TestTheChecksOfASignatureOnThePageKnowAGenuineOne(t *testing.T) {
 	for _, c := range []struct {
 		what, timestamp, signature, body, want string
 	}{
-		{"genuine", now, good, body, "True"}, {"another body", now, good, body + " ", "False"}, {"another time", old, good, body, "False"},
-		{"old", old, alert.Sign(secret, old, []byte(body)), body, "False"}, {"another secret", now, alert.Sign("x", now, []byte(body)), body, "False"},
+		{"genuine", now, good, body, "True"},
+		{"another body", now, good, body + " ", "False"},
+		{"another time", old, good, body, "False"},
+		{"old", old, alert.Sign(secret, old, []byte(body)), body, "False"},
+		{"another secret", now, alert.Sign("x", now, []byte(body)), body, "False"},
 		{"none", now, "", body, "False"},
 	} {
 		if got := genuine(secret, c.timestamp, c.signature, []byte(c.body)); got != (c.want == "True") {
