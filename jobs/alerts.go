@@ -4,12 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -55,10 +53,7 @@ select count(*), case when count(*) > 0 then pg_notify('pawl.river_insert', '{"q
 update pawl.river_job set state = 'available', scheduled_at = clock_timestamp()
  where queue = '` + alertQueue + `' and state = 'running' and attempted_at < (select clock_timestamp() - interval '2 min')`
 
-	eventOfSQL = `
-select e.id::text, e.kind, e.at, coalesce(e.app, ''), coalesce(e.job, ''), coalesce(s.definition ->> 'owner', ''), coalesce(e.period, ''),
-       coalesce(e.revision, 0), coalesce(e.run::text, ''), coalesce(e.lock, ''), coalesce(e.token, 0), e.detail
-  from pawl.events e left join pawl.schedules s on s.job = e.job where e.id = $1::text::uuid`
+	eventOfSQL = eventColumns + ` where e.id = $1::text::uuid`
 )
 
 // alertArgs is the River job: tell this channel of this event.
@@ -170,18 +165,10 @@ func (w *alertWorker) Work(ctx context.Context, job *river.Job[alertArgs]) error
 	return err
 }
 
-func readEvent(ctx context.Context, pool *pgxpool.Pool, id string) (e alert.Event, err error) {
-	var detail []byte
-	err = pool.QueryRow(ctx, eventOfSQL, id).Scan(&e.ID, &e.Kind, &e.At, &e.App, &e.Job, &e.Owner, &e.Period, &e.Revision, &e.Run, &e.Lock, &e.Token, &detail)
-	if err == nil {
-		err = json.Unmarshal(detail, &e.Detail)
+func readEvent(ctx context.Context, pool *pgxpool.Pool, id string) (alert.Event, error) {
+	rows, err := pool.Query(ctx, eventOfSQL, id)
+	if err != nil {
+		return alert.Event{}, err
 	}
-	utc(&e.At)
-	for key, v := range e.Detail { // which Postgres has written in the session's zone
-		s, text := v.(string)
-		if at, err := time.Parse(time.RFC3339Nano, s); text && err == nil && strings.HasSuffix(key, "_at") {
-			e.Detail[key] = at.UTC()
-		}
-	}
-	return e, err
+	return pgx.CollectExactlyOneRow(rows, scanEvent)
 }

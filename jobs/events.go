@@ -111,6 +111,7 @@ type watcher struct {
 
 // watch says that this replica lives and looks for events that no transition makes.
 func (r *Runner) watch(ctx context.Context, w *watcher) error {
+	names, _ := r.handled()
 	back := lookBack
 	fresh := time.Since(w.begun) < settled
 	if fresh {
@@ -121,7 +122,7 @@ func (r *Runner) watch(ctx context.Context, w *watcher) error {
 		args []any
 	}
 	looks := []look{
-		{aliveSQL, []any{r.cfg.Holder, r.cfg.App, r.names}},
+		{aliveSQL, []any{r.cfg.Holder, r.cfg.App, names}},
 		{lateSQL, nil},
 		{overdueSQL, nil},
 		{atRiskSQL, nil},

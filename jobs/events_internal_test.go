@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"pawl/fence"
 	"pawl/internal/pgtest"
+	"pawl/jobs/alert"
 )
 
 // events counts the events of a kind.
@@ -63,6 +65,13 @@ func TestAPeriodThatDiesIsAnEventOfTheSameTransaction(t *testing.T) {
 	  and run = $1::text::uuid and lock = 'L' and token = $2 and detail ->> 'reason' = 'failed' and detail ->> 'attempts' = '1'`, run.ID.String(), run.token.Seq)
 	if n != 1 {
 		t.Error("the event doesn't say what has died")
+	}
+	found, err := NewHistory(pool).Events(t.Context(), EventFilter{Job: "j", Period: "1", Kind: alert.Dead})
+	if err != nil || len(found) != 1 || found[0].Owner != "payments" || found[0].Token != run.token.Seq || found[0].Detail["reason"] != stateFailed {
+		t.Errorf("Events = %+v, %v", found, err)
+	}
+	if _, err := NewHistory(pool).Events(t.Context(), EventFilter{Kind: "death"}); !errors.Is(err, ErrState) {
+		t.Errorf("Events of a kind that doesn't exist = %v", err)
 	}
 	exec(t, pool, `update pawl.periods set state = 'open', ended_at = null, max_attempts = 2 returning 1`)
 	if ok, err := r.end(t.Context(), []endRequest{{run: r.mustStart(t, pool), outcome: stateTimedOut}}); err != nil || !ok[0] {
