@@ -155,7 +155,9 @@ func TestPruningTakesSmallBatchesAndWaitsForNobody(t *testing.T) {
 	}
 	defer held.Rollback(context.Background())
 	exec(t, held, `select 1 from pawl.events where subject = '7' for update`)
-	if err := prune(t.Context(), run); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := prune(ctx, run); err != nil {
 		t.Fatal(err)
 	}
 	if left := strings.Join(texts(t, pool, `select subject from pawl.events`), " "); left != "7" {
