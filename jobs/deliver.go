@@ -26,10 +26,17 @@ func (d delivery) Kind() string { return kind(d.Job) }
 // deliver starts River. Everything that River would decide about a run is switched off: failures, retries and
 // timeouts are rows of pawl's, and a River row is never worked twice. ctx is the parent of all runs.
 func (r *Runner) deliver(ctx context.Context, polling bool) error {
-	if len(r.jobs) == 0 {
+	if len(r.jobs) == 0 && len(r.cfg.Channels) == 0 {
 		return nil // plans and sweeps for the others
 	}
-	workers := river.NewWorkers()
+	workers, queues := river.NewWorkers(), map[string]river.QueueConfig{}
+	if len(r.jobs) > 0 {
+		queues[queue] = river.QueueConfig{MaxWorkers: r.cfg.Concurrency}
+	}
+	if len(r.cfg.Channels) > 0 {
+		queues[alertQueue] = river.QueueConfig{MaxWorkers: alertWorkers, FetchPollInterval: alertEvery}
+		r.addAlerts(workers)
+	}
 	// It always returns nil: River's row has done its duty when the delivery has arrived.
 	arrive := river.WorkFunc(func(_ context.Context, job *river.Job[delivery]) error {
 		r.arrived.Store(job.ID, nil)
@@ -42,7 +49,7 @@ func (r *Runner) deliver(ctx context.Context, polling bool) error {
 	}
 	client, err := river.NewClient(riverpgxv5.New(r.direct), &river.Config{
 		ID: r.cfg.Holder, Schema: "pawl", Workers: workers,
-		Queues:              map[string]river.QueueConfig{queue: {MaxWorkers: r.cfg.Concurrency}},
+		Queues:              queues,
 		FetchOnlyKnownKinds: true, SkipUnknownJobCheck: true, MaxAttempts: 1, JobTimeout: -1,
 		FetchCooldown: 5 * time.Millisecond, FetchPollInterval: 250 * time.Millisecond,
 		RescueStuckJobsAfter: 100 * 365 * 24 * time.Hour, // at an hour River's leader discarded a stranger's running row

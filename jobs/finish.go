@@ -150,6 +150,9 @@ func (r *Runner) ended(ctx context.Context, run *Run, outcome string, ok bool, c
 		log.WarnContext(ctx, "run ended", "outcome", outcome, "error", message(cause), "attempts_left", run.most-run.Attempt)
 	}
 	r.count(ctx, run, outcome, ok)
+	if ok && outcome == stateComplete {
+		r.wakeDependents(ctx, run.Job, run.Period.Key)
+	}
 }
 
 // count counts the period's new state.
@@ -162,6 +165,9 @@ func (r *Runner) count(ctx context.Context, run *Run, outcome string, ok bool) {
 	case outcome != stateDrained && run.Attempt >= run.most:
 		r.log.ErrorContext(ctx, "period is dead: no run of it is left", "job", run.Job, "period", run.Period.Key, "runs", run.Attempt, "outcome", outcome)
 		r.metrics.Periods.WithLabelValues(run.Job, "dead", outcome).Inc()
+		if run.job.OnDead == OnDeadPause {
+			r.tryPauseDead(ctx, run.Job)
+		}
 	}
 }
 
@@ -197,7 +203,7 @@ const (
 	findRunSQL  = `
 select p.run::text, p.token, p.job, p.key, p.revision, p.attempts, p.max_attempts, p.scheduled_at, p.start_at, p.end_at,
        g.acquired_at, g.expires_at, c.value,
-       exists (select from pawl.periods n where n.lock = p.lock and n.ended_at is null and n.state = 'open'), r.delivery
+       exists (select from pawl.periods n where n.lock = p.lock and n.ended_at is null and n.waits is null and n.state = 'open'), r.delivery
   from pawl.runs r join pawl.periods p on p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = r.id
   join pawl.locks g on g.name = r.lock and g.grant_id = r.id
   left join pawl.checkpoints c on c.job = p.job and c.key = p.key and c.revision = p.revision

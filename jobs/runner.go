@@ -21,6 +21,7 @@ import (
 
 	"pawl/internal/gather"
 	"pawl/internal/wall"
+	"pawl/jobs/alert"
 	"pawl/lockrepo"
 )
 
@@ -36,11 +37,16 @@ type Config struct {
 	Pool        *pgxpool.Pool         // what jobs write through; the runner opens connections of its own beside it
 	Direct      *pgxpool.Pool         // the same database past a pooler, for LISTEN; default Pool, and polling where that is pooled
 	App         string                // whose jobs these are; default "default"
+	Generation  int64                 // of the jobs' definitions: a stored one of a higher generation is left as it is; default 0
+	WholeApp    bool                  // these are all jobs of App: stored ones that are not among them are retired
+	AllowRetire int                   // with WholeApp: so many may be retired at once; default 30 % of the app's jobs, or 2
 	Holder      string                // unique among live processes; default host/pid/random
 	Concurrency int                   // runs at a time, 1 to 1000; default 10
 	Grace       time.Duration         // for runs to finish at shutdown, and for a function to return after its context has ended; default 30s
 	Logger      *slog.Logger          // default discards
 	Registerer  prometheus.Registerer // default none
+	Channels    []alert.Channel       // webhooks that are told of the events of this app's jobs, and of locks
+	NoPrune     bool                  // leaves out the job pawl-prune, which deletes old history once a day
 }
 
 // Runner plans, delivers and runs jobs in one process. Any number of processes may share a database.
@@ -71,7 +77,8 @@ type Runner struct {
 	gone     chan struct{} // closed when stuck functions aren't waited for any more
 	sweepNow chan struct{}
 	live     runs
-	arrived  sync.Map // ids of the deliveries that this process works
+	needed   atomic.Pointer[map[string][]string] // by job: those that need it
+	arrived  sync.Map                            // ids of the deliveries that this process works
 	stuck    atomic.Int64
 	names    []string // of the jobs, sorted
 	ttls     []int64  // their TTLs in ms
@@ -97,6 +104,9 @@ func New(cfg Config) (*Runner, error) {
 	case storable(cfg.App) != cfg.App:
 		return nil, &ConfigError{Field: "App", Value: cfg.App, Fix: "use UTF-8 without NUL"}
 	}
+	if err := checkChannels(cfg.Channels); err != nil {
+		return nil, err
+	}
 	return &Runner{
 		cfg: cfg, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{}, clock: wall.Now, mostWait: mostWait,
 		gone: make(chan struct{}), sweepNow: make(chan struct{}, 1),
@@ -109,6 +119,9 @@ func (r *Runner) Add(j Job) error {
 	j, err := j.withDefaults()
 	if err != nil {
 		return err
+	}
+	if j.Name == pruneName {
+		return &ConfigError{j.Name, "Name", j.Name, "it is the name of pawl's own job: use another"}
 	}
 	if _, twice := r.jobs[j.Name]; twice {
 		return &ConfigError{j.Name, "Name", j.Name, "it is used twice: give each job a name of its own"}
@@ -124,6 +137,13 @@ func (r *Runner) Run(ctx context.Context) error {
 	if r.running.Swap(true) {
 		return errors.New("jobs: Run was called twice: make a runner for each")
 	}
+	if !r.cfg.NoPrune {
+		j, err := pruneJob().withDefaults()
+		if err != nil {
+			return err
+		}
+		r.jobs[pruneName] = j
+	}
 	r.names = slices.Sorted(maps.Keys(r.jobs))
 	for _, name := range r.names {
 		r.ttls = append(r.ttls, r.jobs[name].TTL.Milliseconds())
@@ -138,6 +158,9 @@ func (r *Runner) Run(ctx context.Context) error {
 		return stopped(ctx, fmt.Errorf("jobs: %w", err))
 	}
 	if err := r.register(ctx); err != nil {
+		return stopped(ctx, err)
+	}
+	if err := r.openChannels(ctx); err != nil {
 		return stopped(ctx, err)
 	}
 	root, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
