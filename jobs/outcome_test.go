@@ -243,3 +243,14 @@ func TestAShutdownLeavesTheLeaseOfWhatRunsOutside(t *testing.T) {
 		t.Error("its lease was released")
 	}
 }
+
+func TestWhatOutlastsItsGraceOutsideIsNotRenewed(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	may := make(chan struct{})
+	defer close(may)
+	j := outside(may)
+	j.TTL = time.Second
+	start(t, jobs.Config{Pool: pool}, j)
+	until(t, pool, 1, `select count(*) from pawl.runs where state = 'lost'`)
+}
