@@ -39,6 +39,9 @@ func (r *reader) checkTimes(f *File, job *Job, path string) {
 	if job.Overlap == "allow" && length > 0 && job.Timeout > length {
 		r.warn(Warning, path+".timeout", "%s is longer than a period (%s), and overlap: allow lets runs pile up.", short(job.Timeout), short(length))
 	}
+	if job.Overlap == "allow" {
+		r.warn(Note, path+".overlap", "allow gives each period a lock of its own, so a target that it fences must carry the period in its name too.")
+	}
 	r.checkDueBy(job, s, path+".due_by")
 	r.checkStart(job, s, path+".start")
 }

@@ -2,7 +2,7 @@ package jobfile
 
 import "time"
 
-// SQL is the block of a job of kind sql.
+// SQL is the block of a job of kind sql. Args hold Text, int64, float64, bool or nil.
 type SQL struct {
 	Database    string  `yaml:"database" default:"pawl" doc:"pawl (the fenced one), or a name under databases."`
 	Statement   string  `yaml:"statement" raw:"true" doc:"The SQL text; or else file."`
@@ -52,7 +52,8 @@ type HTTP struct {
 	MaxResponse Size            `yaml:"max_response" default:"256KiB" min:"1KiB" max:"64MiB" doc:"A longer answer is an error."`
 }
 
-// Body is a request's body. One of its fields is set, or none.
+// Body is a request's body. One of its fields is set, or none. JSON holds what
+// encoding/json makes of any, with Text in place of strings; see [Expand].
 type Body struct {
 	JSON any  `yaml:"json" text:"both" doc:"Any value, sent as JSON; its texts may hold templates."`
 	Text Text `yaml:"text" text:"both" doc:"Text, sent as it is."`

@@ -94,6 +94,27 @@ func TestATextTellsWhatItHolds(t *testing.T) {
 	}
 }
 
+func TestExpandReachesEveryTextOfATree(t *testing.T) {
+	t.Parallel()
+	f, _ := parse(t, "testdata/ok/complete.yaml")
+	var body any
+	for _, job := range f.Jobs {
+		if job.Name == "notify" {
+			body = job.HTTP.Body.JSON
+		}
+	}
+	for range 2 { // the second time too: the tree itself is left alone
+		got, err := json.Marshal(jobfile.Expand(body, strings.ToUpper))
+		if want := `{"day":"PERIOD.KEY","list":[1,2.5,true,null,{"deep":"SCHEDULED_AT"}]}`; string(got) != want || err != nil {
+			t.Errorf("got %s, %v; want %s", got, err, want)
+		}
+	}
+	args := jobfile.Expand(f.Jobs[0].SQL.Args, strings.ToUpper)
+	if want := []any{"PERIOD.START", "PARAMS.MODE", int64(5), 0.5, true, nil}; !reflect.DeepEqual(args, want) {
+		t.Errorf("got %#v, want %#v", args, want)
+	}
+}
+
 // TestSecretsAreNotPrinted prints a whole file in every way that a program might.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	t.Parallel()
