@@ -80,12 +80,9 @@ func Failed(issues []Issue, strict bool) bool {
 	return slices.ContainsFunc(issues, func(i Issue) bool { return i.Severity == Error || strict && i.Strict })
 }
 
-// sortIssues puts them in the order of the file; those without a place come last.
+// sortIssues puts them in the order of the file.
 func sortIssues(issues []Issue) {
 	slices.SortStableFunc(issues, func(a, b Issue) int {
-		if (a.Line == 0) != (b.Line == 0) {
-			return cmp.Compare(b.Line, a.Line)
-		}
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
 }

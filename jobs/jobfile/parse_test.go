@@ -190,6 +190,27 @@ jobs:
 	}
 }
 
+// TestACycleBreaksAllOfItsJobs: none of them could ever run; what only needs them waits.
+func TestACycleBreaksAllOfItsJobs(t *testing.T) {
+	t.Parallel()
+	f, issues := text(`
+version: 1
+jobs:
+  - {name: after, kind: go, schedule: "@daily", needs: [{job: a}], go: {}}
+  - {name: a, kind: go, schedule: "@daily", needs: [{job: b}], go: {}}
+  - {name: b, kind: go, schedule: "@daily", needs: [{job: c}], go: {}}
+  - {name: c, kind: go, schedule: "@daily", needs: [{job: a}], go: {}}
+`)
+	if got := errors(issues); len(got) != 1 || got[0] != "a.needs: cycle a → b → c → a." {
+		t.Errorf("issues %q, want the cycle once", got)
+	}
+	for i, want := range []bool{false, true, true, true} {
+		if f.Jobs[i].Broken != want {
+			t.Errorf("%s: broken %v, want %v", f.Jobs[i].Name, f.Jobs[i].Broken, want)
+		}
+	}
+}
+
 // TestEachJobHasItsOwnZone is about case 43: 8 am in New York is not 8 am in Berlin.
 func TestEachJobHasItsOwnZone(t *testing.T) {
 	t.Parallel()

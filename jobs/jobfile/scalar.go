@@ -27,7 +27,7 @@ func parseDuration(text string) (d time.Duration, problem string) {
 	switch {
 	case err != nil:
 		return 0, fmt.Sprintf("%q is not a duration. Write one like 30s, 20m, 1h30m or 7d.", text)
-	case d < 0 || found && strings.HasPrefix(rest, "-"):
+	case d < 0:
 		return 0, fmt.Sprintf("%q is negative. Write a duration like 30s.", text)
 	case time.Duration(n) > (math.MaxInt64-d)/(24*time.Hour):
 		return 0, fmt.Sprintf("%q is too long. Write at most 36500d.", text)
