@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ func (r *reader) checkTimes(f *File, job *Job, path string) {
 	if !ok {
 		return
 	}
-	p, err := s.Policy(schedule.Policy{CatchUp: job.CatchUp, Window: job.CatchUpWindow, Max: job.CatchUpMax})
+	p, err := s.Policy(schedule.Policy{CatchUp: job.CatchUp, Window: job.CatchUpWindow, StartWithin: job.StartWithin, Max: job.CatchUpMax})
 	if err != nil {
 		r.scheduleError(path, err)
 		return
@@ -30,19 +31,15 @@ func (r *reader) checkTimes(f *File, job *Job, path string) {
 	r.checkWindow(job, s, path)
 	job.CatchUp, job.CatchUpWindow, job.CatchUpMax = p.CatchUp, p.Window, p.Max
 	length := shortest(s)
-	if job.LateAfter == 0 {
-		job.LateAfter = 10 * time.Minute
-		if length > 0 {
-			job.LateAfter = min(job.LateAfter, length/2)
-		}
-	}
 	if job.Overlap == "allow" && length > 0 && job.Timeout > length {
 		r.warn(Warning, path+".timeout", "%s is longer than a period (%s), and overlap: allow lets runs pile up.", short(job.Timeout), short(length))
 	}
 	if job.Overlap == "allow" {
 		r.warn(Note, path+".overlap", "allow gives each period a lock of its own, so a target that it fences must carry the period in its name too.")
 	}
-	r.checkDueBy(job, s, path+".due_by")
+	if job.Due, err = s.ParseDueBy(job.DueBy); err != nil {
+		r.scheduleError(path, err)
+	}
 	r.checkStart(job, s, path+".start")
 }
 
@@ -51,7 +48,7 @@ func (r *reader) checkTimes(f *File, job *Job, path string) {
 func (r *reader) parseSchedule(f *File, job *Job, path string) (schedule.Schedule, bool) {
 	spec := schedule.Spec{
 		Expr: job.Schedule, Zone: job.Timezone, Period: job.Period, Offset: job.PeriodOffset, Seconds: job.Seconds,
-		DayMatch: job.DayMatch, Gap: job.DST.Gap, Overlap: job.DST.Overlap, EveryOffset: job.Offset,
+		DayMatch: job.DayMatch, Gap: job.DST.Gap, Overlap: job.DST.Overlap, EveryOffset: job.Offset, Jitter: job.Jitter,
 	}
 	s, err := schedule.Parse(spec)
 	ok := err == nil
@@ -98,7 +95,11 @@ func (r *reader) scheduleError(path string, err error) {
 	r.say(Error, place, at, sentence(e))
 }
 
-const neverMatches = "never matches any date"
+// What package schedule says of an expression, and of a zone, that there is not.
+const (
+	neverMatches = "never matches any date"
+	unknownZone  = "is not an IANA zone"
+)
 
 var twoTicks = regexp.MustCompile(`^gets (\d+) ticks (.*) from (".*"), of which (\d+) would be refused$`)
 
@@ -117,13 +118,24 @@ func sentence(e *schedule.FieldError) string {
 	case strings.HasPrefix(e.Problem, "sets day-of-month and day-of-week"):
 		return "day-of-month and day-of-week are both set; cron ORs them. " + fix
 	}
-	return fmt.Sprintf("%q %s. %s", e.Value, e.Problem, fix)
+	text := fmt.Sprintf("%q %s. %s", e.Value, e.Problem, fix)
+	if e.Problem == unknownZone {
+		text += "   (tzdata " + schedule.TZVersion() + ", embedded)"
+	}
+	return text
 }
 
-// checkPeriod tells what was inferred.
+// checkPeriod tells what was inferred, and which weekdays are never owed.
 func (r *reader) checkPeriod(job *Job, s schedule.Schedule, path string) {
 	if !r.written(path+".period") && !s.Manual() {
 		r.warn(Note, path+".schedule", "period is %s, inferred from %q.", s.Kind(), job.Schedule)
+	}
+	if text := s.OffsetNote(); text != "" {
+		severity := Warning
+		if weekend := []time.Weekday{time.Saturday, time.Sunday}; slices.Equal(s.NeverOwed(), weekend) {
+			severity = Note // which is likely to be meant
+		}
+		r.say(severity, r.where(path+".period_offset").value, path, text+".")
 	}
 }
 
@@ -146,62 +158,26 @@ func fixedHour(expr string, seconds bool) bool {
 	return words[1][0] != '*' && words[1][0] != '?'
 }
 
-// someTicks calls yield with ticks from the beginning of 2025 on, up to n: fixed, since
-// the answer may not depend on the day of the question.
-func someTicks(s schedule.Schedule, n int, yield func(tick time.Time)) {
-	t := s.Next(time.Date(2024, 12, 31, 23, 59, 59, 0, time.UTC))
-	for ; n > 0 && !t.IsZero(); n-- {
-		yield(t)
-		t = s.Next(t)
-	}
-}
-
-// shortest returns the length of the shortest of a few periods, 0 when there is none.
+// shortest returns the length of the shortest of a few periods, 0 when there is none. They
+// are those from the beginning of 2025 on, since the answer may not depend on the day of
+// the question.
 func shortest(s schedule.Schedule) time.Duration {
 	least := time.Duration(0)
-	someTicks(s, 60, func(tick time.Time) {
+	tick := s.Next(time.Date(2024, 12, 31, 23, 59, 59, 0, time.UTC))
+	for n := 0; n < 60 && !tick.IsZero(); n++ {
 		if p := s.Period(tick); least == 0 || p.End.Sub(p.Start) < least {
 			least = p.End.Sub(p.Start)
 		}
-	})
+		tick = s.Next(tick)
+	}
 	return least
 }
 
 // checkWindow warns of a window that loses a tick whenever one is planned late.
 func (r *reader) checkWindow(job *Job, s schedule.Schedule, path string) {
-	longest, last := time.Duration(0), time.Time{}
-	someTicks(s, 400, func(tick time.Time) {
-		if !last.IsZero() {
-			longest = max(longest, tick.Sub(last))
-		}
-		last = tick
-	})
+	longest := s.LongestGap()
 	if w := job.CatchUpWindow; w > 0 && w < longest {
 		r.warn(Warning, path+".catch_up_window", "%s is shorter than the longest time between two ticks (%s).", short(w), short(longest))
-	}
-}
-
-var dueByText = regexp.MustCompile(`^([01]\d|2[0-3]):([0-5]\d)(?:\+([1-9])d)?$`)
-
-// checkDueBy checks the form of due_by, and that it comes after the schedule's own time.
-func (r *reader) checkDueBy(job *Job, s schedule.Schedule, path string) {
-	m := dueByText.FindStringSubmatch(job.DueBy)
-	switch {
-	case job.DueBy == "":
-		return
-	case m == nil:
-		r.bad(path, "%q is not a wall time. Write one like 06:00, or 06:00+1d for the day after.", job.DueBy)
-		return
-	case s.Manual():
-		r.bad(path, "@manual has no date to count from. Remove it.")
-		return
-	case m[3] != "":
-		return
-	}
-	latest := ""
-	someTicks(s, 400, func(tick time.Time) { latest = max(latest, tick.In(s.Zone()).Format("15:04")) })
-	if latest >= job.DueBy {
-		r.bad(path, "%q is not after the schedule's own time, %s. Write \"%s+1d\", or a later time.", job.DueBy, latest, job.DueBy)
 	}
 }
 

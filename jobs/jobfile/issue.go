@@ -80,6 +80,15 @@ func Failed(issues []Issue, strict bool) bool {
 	return slices.ContainsFunc(issues, func(i Issue) bool { return i.Severity == Error || strict && i.Strict })
 }
 
+// Worst returns the worst severity among the issues, -1 without one.
+func Worst(issues []Issue) Severity {
+	worst := Severity(-1)
+	for _, i := range issues {
+		worst = max(worst, i.Severity)
+	}
+	return worst
+}
+
 // sortIssues puts them in the order of the file.
 func sortIssues(issues []Issue) {
 	slices.SortStableFunc(issues, func(a, b Issue) int {

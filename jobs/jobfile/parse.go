@@ -32,12 +32,13 @@ func Parse(name string, source []byte, env func(string) string) (*File, []Issue)
 	}
 	r.root = root
 	r.findParams()
-	f := &File{}
+	f := &File{name: name}
 	r.readStruct(reflect.ValueOf(f).Elem(), root, "")
 	r.fillFile(f)
 	r.check(f)
 	for i := range f.Jobs {
 		f.Jobs[i].Broken = r.broken[index(i)]
+		f.Jobs[i].at = r.where(index(i) + ".schedule").value
 	}
 	sortIssues(r.issues)
 	return f, r.issues

@@ -1,6 +1,7 @@
 package jobfile_test
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -43,6 +44,17 @@ func TestRightFilesHaveNoError(t *testing.T) {
 	}
 }
 
+// TestEveryFieldIsReadToItsPlace compares what a file with every field becomes.
+func TestEveryFieldIsReadToItsPlace(t *testing.T) {
+	t.Parallel()
+	f, _ := parse(t, "testdata/ok/complete.yaml")
+	b, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/ok/complete.json", string(b)+"\n")
+}
+
 func TestTheInitialFileHasNoIssue(t *testing.T) {
 	t.Parallel()
 	f, issues := jobfile.Parse("pawl.yaml", jobfile.Init(), fakeEnv)
@@ -68,7 +80,7 @@ func TestTheInitialFileIsRightUncommented(t *testing.T) {
 		lines = append(lines, line)
 	}
 	f, issues := text(strings.Join(lines, "\n"))
-	if len(issues) > 0 || len(f.Jobs) != 3 || len(f.Channels) != 1 {
+	if jobfile.Worst(issues) > jobfile.Note || len(f.Jobs) != 3 || len(f.Channels) != 1 {
 		t.Errorf("%d jobs, %d channels:\n%s\n%s", len(f.Jobs), len(f.Channels), jobfile.Lines(issues), strings.Join(lines, "\n"))
 	}
 }
@@ -102,8 +114,8 @@ jobs:
 		{"catch_up_window of months", c.CatchUpWindow, 38 * day},
 		{"catch_up_max", a.CatchUpMax, 50},
 		{"overlap", a.Overlap, "queue"},
-		{"late_after", a.LateAfter, 10 * time.Minute},
-		{"late_after of short periods", b.LateAfter, 150 * time.Second},
+		{"late_after", a.LateAfter, time.Duration(0)}, // package schedule's
+		{"late_after of short periods", b.Times.LateAfter(b.Times.Next(time.Now())), 150 * time.Second},
 		{"timeout", a.Timeout, time.Hour},
 		{"grace", a.Grace, 30 * time.Second},
 		{"ttl", a.TTL, 30 * time.Second},
@@ -252,6 +264,29 @@ jobs:
 	}
 }
 
+func TestNotesTellOfChangesOfClocks(t *testing.T) {
+	t.Parallel()
+	f, _ := text(`
+version: 1
+defaults: {timezone: Europe/Berlin, owner: a}
+jobs:
+  - name: recon
+    kind: go
+    schedule: "15 2 * * *"
+    go: {}
+  - {name: often, kind: go, schedule: "*/15 * * * *", go: {}}
+  - {name: noon, kind: go, schedule: "0 12 * * *", go: {}}
+  - {name: broken, kind: go, schedule: "15 2 * * *", period: hourly, go: {}}
+`)
+	from := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	got := jobfile.Lines(f.Notes(from, from.AddDate(1, 0, 0)))
+	want := "pawl.yaml:7:15  recon: 02:15 does not exist in Europe/Berlin on 2027-03-28; it will run at 03:00 that day (dst.gap: after). (note)\n" +
+		"pawl.yaml:7:15  recon: 02:15 comes twice in Europe/Berlin on 2027-10-31; it will run in the first pass only (dst.overlap: first). (note)\n"
+	if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 func TestRetiringManyJobsAtOnceIsRefused(t *testing.T) {
 	t.Parallel()
 	f, _ := text(`{version: 1, app: ledger, jobs: [{name: a, kind: go, schedule: "@daily", rename_from: old, go: {}}]}`)
@@ -268,7 +303,7 @@ func TestRetiringManyJobsAtOnceIsRefused(t *testing.T) {
 		{many, 7, `pawl.yaml  8 of 10 known jobs of app "ledger" are absent and would be retired. Pass --allow-retire 8 if intended.`},
 		{many, 8, ""},
 	} {
-		got := strings.TrimSuffix(jobfile.Lines(f.CheckRetired("pawl.yaml", test.known, test.allow)), "\n")
+		got := strings.TrimSuffix(jobfile.Lines(f.CheckRetired(test.known, test.allow)), "\n")
 		if got != test.want {
 			t.Errorf("%v, allowed %d: %q, want %q", test.known, test.allow, got, test.want)
 		}
@@ -285,14 +320,14 @@ func TestRetiringThirtyPercentIsAllowed(t *testing.T) {
 			f.Jobs[i].Name = known[i]
 		}
 	}
-	if got := f.CheckRetired("pawl.yaml", known, 0); got != nil {
+	if got := f.CheckRetired(known, 0); got != nil {
 		t.Errorf("3 of 10: %v, want none", got)
 	}
-	if got := f.CheckRetired("pawl.yaml", known[:9], 0); got != nil {
+	if got := f.CheckRetired(known[:9], 0); got != nil {
 		t.Errorf("2 of 9: %v, want none", got)
 	}
 	f.Jobs = f.Jobs[:6]
-	if got := f.CheckRetired("pawl.yaml", known[:9], 0); len(got) != 1 {
+	if got := f.CheckRetired(known[:9], 0); len(got) != 1 {
 		t.Errorf("3 of 9: %v, want one", got)
 	}
 }

@@ -133,3 +133,13 @@ func TestOnlyStrictnessMakesAWarningFail(t *testing.T) {
 		}
 	}
 }
+
+func TestTheWorstIssueCounts(t *testing.T) {
+	t.Parallel()
+	list := []jobfile.Issue{{Severity: jobfile.Warning}, {Severity: jobfile.Error}, {Severity: jobfile.Note}}
+	for n, want := range []jobfile.Severity{-1, jobfile.Warning, jobfile.Error, jobfile.Error} {
+		if got := jobfile.Worst(list[:n]); got != want {
+			t.Errorf("the worst of %d is %d, want %d", n, got, want)
+		}
+	}
+}

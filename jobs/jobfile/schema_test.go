@@ -240,6 +240,32 @@ func TestEveryDefaultCanBeRead(t *testing.T) {
 	}
 }
 
+// TestTheCompleteFileIsComplete: the other tests rely on it to have every field.
+func TestTheCompleteFileIsComplete(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("testdata/ok/complete.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReader()
+	if r.root, err = readYAML(string(source)); err != nil {
+		t.Fatal(err)
+	}
+	r.readStruct(reflect.ValueOf(&File{}).Elem(), r.root, "")
+	var paths []string
+	for path := range r.places {
+		paths = append(paths, path)
+	}
+	all := strings.Join(paths, "\n") + "\n"
+	for _, typ := range structs() {
+		for _, f := range fieldsOf(typ) {
+			if !strings.Contains("\n"+all, "."+f.name+"\n") && !strings.Contains("\n"+all, "\n"+f.name+"\n") {
+				t.Errorf("testdata/ok/complete.yaml has no %s of %s", f.name, typ.Name())
+			}
+		}
+	}
+}
+
 // TestDefaultsAreFieldsOfAJob: fill finds them by their names.
 func TestDefaultsAreFieldsOfAJob(t *testing.T) {
 	t.Parallel()

@@ -23,6 +23,8 @@ type File struct {
 	Channels  map[string]Channel  `yaml:"channels" doc:"Where alerts go, by name."`
 	Databases map[string]Database `yaml:"databases" doc:"Databases of sql jobs, by name, besides pawl: the fenced one that serve is connected to."`
 	Jobs      []Job               `yaml:"jobs,required" doc:"The jobs."`
+
+	name string
 }
 
 // Defaults are a file's own defaults of some of its jobs' fields. Zero fields were not set.
@@ -75,7 +77,7 @@ type Job struct {
 	Overlap       string           `yaml:"overlap" default:"queue" enum:"queue skip allow" doc:"A period that is due while another runs waits its turn, is skipped, or runs beside it under a lock of its own."`
 	StartWithin   time.Duration    `yaml:"start_within" unset:"no limit" min:"1s" doc:"A period that could not start this soon after its time is missed: for work that is wrong when late."`
 	LateAfter     time.Duration    `yaml:"late_after" unset:"10m, or half the period if that is less" min:"1s" doc:"Alerts when a period has not started this long after its time."`
-	DueBy         string           `yaml:"due_by" unset:"no limit" pattern:"^[0-2][0-9]:[0-5][0-9](\\+[1-9]d)?$" doc:"Alerts when a period is not complete by this wall time of the tick's date; +1d is the day after."`
+	DueBy         string           `yaml:"due_by" unset:"no limit" pattern:"^[0-2][0-9]:[0-5][0-9](\\+[1-3]?[0-9]d)?$" doc:"Alerts when a period is not complete by this wall time of the tick's date; +1d is the day after."`
 	Needs         []Need           `yaml:"needs" doc:"Waits until these jobs' periods with the same key are complete."`
 
 	Lock    string        `yaml:"lock" unset:"job:<name>" doc:"The lock that its periods run under, one at a time; two jobs may share one."`
@@ -94,12 +96,17 @@ type Job struct {
 	HTTP    *HTTP    `yaml:"http" doc:"A job of kind http: one request."`
 	Go      *Go      `yaml:"go" doc:"A job of kind go: a function of the binary that runs it."`
 
+	// Due is DueBy, parsed.
+	Due schedule.DueBy `yaml:"-"`
 	// StartAt is Start as an instant; zero when it is the moment of registration.
 	StartAt time.Time `yaml:"-"`
-	// Times is the parsed schedule. It is of no use when the job is broken.
+	// Times is the parsed schedule. It is of no use when the job is broken. Where LateAfter
+	// is 0, its own LateAfter counts.
 	Times schedule.Schedule `yaml:"-"`
 	// Broken says that an error was found in this job. A reload keeps its old version.
 	Broken bool `yaml:"-"`
+
+	at mark // of the schedule
 }
 
 // DST says what fixed hours do when the clocks change.
