@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 	"time"
-	_ "time/tzdata"
 
 	"pawl/jobs/schedule"
 )

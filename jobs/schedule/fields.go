@@ -150,6 +150,9 @@ func from(mask uint64, i int64) (int64, bool) {
 	return i + int64(bits.TrailingZeros64(rest)), rest != 0
 }
 
+// top returns the highest bit of mask.
+func top(mask uint64) int64 { return int64(bits.Len64(mask)) - 1 }
+
 // below returns how many bits of mask are under i.
 func below(mask uint64, i int64) int64 { return int64(bits.OnesCount64(mask & (1<<uint(i) - 1))) }
 

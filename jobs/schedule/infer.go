@@ -112,28 +112,3 @@ func (s Schedule) twice(u, end int64) (Period, int64) {
 	}
 	return Period{}, 0
 }
-
-// longestGap returns the longest nominal time between two ticks of a schedule whose
-// periods are a day or longer.
-func (s Schedule) longestGap() time.Duration {
-	f, cron := s.walls.(fields)
-	if s.kind.Short() || !cron {
-		return time.Duration(s.every) * time.Second
-	}
-	w := dayOf(2000, 1, 1) * daySeconds
-	end := w + horizon
-	if f.everyWeek() {
-		end = w + 15*daySeconds
-	}
-	last, longest := int64(-1), int64(0)
-	for {
-		found, ok := f.next(w, end)
-		if !ok {
-			return time.Duration(longest) * time.Second
-		}
-		if last >= 0 {
-			longest = max(longest, found-last)
-		}
-		last, w = found, found+1
-	}
-}

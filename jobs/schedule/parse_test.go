@@ -201,6 +201,7 @@ func FuzzParse(f *testing.F) {
 			Gap:         []string{"", "skip"}[choice>>2&1],
 			Overlap:     []string{"", "first", "second", "both"}[choice>>3&3],
 			EveryOffset: time.Duration(choice>>5) * time.Second,
+			Jitter:      time.Duration(offset) * time.Hour,
 		})
 		if err != nil {
 			if err.Error() == "" || strings.Contains(err.Error(), "\n") {
@@ -209,6 +210,22 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		at := time.Date(2024, 12, 31, 12, 0, 0, 0, time.UTC)
+		if gap := s.LongestGap(); gap < 0 {
+			t.Fatalf("longest gap %s", gap)
+		}
+		if j, most := s.JitterOf(expr, zone), time.Duration(offset)*time.Hour; j < 0 || j > 0 && j >= most {
+			t.Fatalf("jitter %s of %s", j, most)
+		}
+		for _, n := range s.Notes(at, at.AddDate(2, 0, 0)) {
+			if n.Text == "" || n.To.Before(n.At) {
+				t.Fatalf("note %+v", n)
+			}
+		}
+		_ = s.OffsetNote()
+		due, err := s.ParseDueBy("23:59+1d")
+		if (err == nil) == s.Manual() {
+			t.Fatalf("due_by: %v", err)
+		}
 		for range 5 {
 			next := s.Next(at)
 			if next.IsZero() {
@@ -216,6 +233,12 @@ func FuzzParse(f *testing.F) {
 			}
 			if !next.After(at) {
 				t.Fatalf("Next(%s) = %s", at, next)
+			}
+			if d := s.DueAt(due, next); !d.After(next) {
+				t.Fatalf("the tick %s is due by %s", next, d)
+			}
+			if late := s.LateAfter(next); late <= 0 || late > 10*time.Minute {
+				t.Fatalf("late after %s", late)
 			}
 			p := s.Period(next)
 			far := p.Start.Year() < 1970 || p.Start.Year() > 9999 // by a long interval and an offset

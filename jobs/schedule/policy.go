@@ -34,6 +34,9 @@ type Policy struct {
 	// default is 24 h for hours and ticks and 7 d for longer periods; where the ticks
 	// lie 7 d or more apart, it is their longest distance plus 7 d.
 	Window time.Duration
+	// StartWithin is how late a tick may be planned and still be owed, for work that is
+	// wrong when late; more than the jitter. 0 is no limit of its own.
+	StartWithin time.Duration
 	// Max is how many owed ticks one pass returns, 1 to 10000; 50 by default.
 	Max int
 }
@@ -51,7 +54,24 @@ func (s Schedule) Policy(p Policy) (Policy, error) {
 	if p.Max < 0 || p.Max > mostMax {
 		return Policy{}, &FieldError{"catch_up_max", strconv.Itoa(p.Max), "is out of range", "write a number from 1 to 10000"}
 	}
+	if err := s.checkStartWithin(p.StartWithin); err != nil {
+		return Policy{}, err
+	}
 	return s.filled(p), nil
+}
+
+// checkStartWithin refuses a limit that the schedule's own jitter would break.
+func (s Schedule) checkStartWithin(d time.Duration) error {
+	switch {
+	case d < 0:
+		return &FieldError{"start_within", d.String(), "is negative", "write a duration like 5m, or leave it out"}
+	case d > 0 && d <= s.jitter:
+		return &FieldError{
+			"start_within", d.String(), "is not more than the jitter of " + s.jitter.String() + ", so that starts on time would be too late",
+			"write a longer one, or a shorter jitter",
+		}
+	}
+	return nil
 }
 
 func (s Schedule) filled(p Policy) Policy {
@@ -61,5 +81,10 @@ func (s Schedule) filled(p Policy) Policy {
 	} else if s.gap >= week {
 		window = s.gap + week
 	}
-	return Policy{cmp.Or(p.CatchUp, catchUp), cmp.Or(p.Window, window), cmp.Or(p.Max, defaultMax)}
+	return Policy{
+		CatchUp:     cmp.Or(p.CatchUp, catchUp),
+		Window:      cmp.Or(p.Window, window),
+		StartWithin: p.StartWithin,
+		Max:         cmp.Or(p.Max, defaultMax),
+	}
 }

@@ -15,8 +15,10 @@ type Schedule struct {
 	loc    *time.Location
 	kind   Kind
 	offset int
-	form                 // where the ticks come from
-	dst                  // which passes of the wall clock count
+	form        // where the ticks come from
+	dst         // which passes of the wall clock count
+	fixed  bool // the hours are numbers, lists or ranges
+	jitter time.Duration
 	gap    time.Duration // longest nominal time between two ticks; 0 for short kinds
 }
 
@@ -29,7 +31,7 @@ type form struct {
 
 // Parse checks spec and returns its schedule. The error is a [*FieldError].
 func Parse(spec Spec) (Schedule, error) {
-	s := Schedule{expr: strings.Join(strings.Fields(spec.Expr), " "), offset: spec.Offset}
+	s := Schedule{expr: strings.Join(strings.Fields(spec.Expr), " "), offset: spec.Offset, jitter: spec.Jitter}
 	if err := checkWords(spec); err != nil {
 		return Schedule{}, err
 	}
@@ -42,6 +44,7 @@ func Parse(spec Spec) (Schedule, error) {
 		return Schedule{}, err
 	}
 	if s.walls != nil {
+		s.fixed = !w.wildHour()
 		s.dst = newDST(spec, w.wildHour())
 		if err := s.checkFires(); err != nil {
 			return Schedule{}, err
@@ -54,7 +57,9 @@ func Parse(spec Spec) (Schedule, error) {
 	if err := s.checkOnce(); err != nil {
 		return Schedule{}, err
 	}
-	s.gap = s.longestGap()
+	if !s.kind.Short() {
+		s.gap = s.longestGap()
+	}
 	return s, nil
 }
 
@@ -98,6 +103,9 @@ func checkWords(spec Spec) error {
 	if spec.Offset < -maxOffset || spec.Offset > maxOffset {
 		return &FieldError{"period_offset", strconv.Itoa(spec.Offset), "is out of range", "write a number from -366 to 366"}
 	}
+	if spec.Jitter < 0 {
+		return &FieldError{"jitter", spec.Jitter.String(), "is negative", "write a duration like 30s or 10m"}
+	}
 	return nil
 }
 
@@ -124,6 +132,11 @@ func (s Schedule) Kind() Kind { return cmp.Or(s.kind, PerTick) }
 
 // Manual reports whether the schedule has no ticks and runs only when triggered.
 func (s Schedule) Manual() bool { return s.walls == nil && s.every == 0 }
+
+// FixedHour reports whether the hours are written as numbers, lists or ranges (those of
+// "@daily" and "@at" are), so that the zone and its changes of clocks decide when a
+// tick comes. An hour "*" or "*/n", @every and @manual have none.
+func (s Schedule) FixedHour() bool { return s.fixed }
 
 // Zone returns the location whose wall clock the schedule follows, never nil.
 func (s Schedule) Zone() *time.Location {

@@ -46,6 +46,9 @@ type Spec struct {
 	// EveryOffset moves the ticks of "@every D" away from the Unix epoch: whole
 	// seconds, at least 0 and less than D.
 	EveryOffset time.Duration
+	// Jitter spreads the starts: each period's begins up to that much after its tick,
+	// see [Schedule.JitterOf]. 0 is none. Ticks and periods stay what they are.
+	Jitter time.Duration
 }
 
 // FieldError says which field of a job is wrong, with which value, and how to fix it.

@@ -9,6 +9,7 @@ import (
 const (
 	ReasonCatchUp = "catch_up" // the policy doesn't catch up with it
 	ReasonWindow  = "window"   // it is older than the catch-up window
+	ReasonTooLate = "too_late" // it is planned later than it may start
 )
 
 // passLimit bounds the ticks of a pass that are not owed and not folded.
@@ -21,7 +22,7 @@ type Tick struct {
 	To     time.Time // the last one of a stretch, else At
 	Count  int       // how many ticks the stretch has, else 1
 	Period Period    // what At owes
-	Reason string    // "" is owed; else ReasonCatchUp or ReasonWindow
+	Reason string    // "" is owed; else one of the reasons above
 }
 
 // Ticks returns every tick in (after, now], oldest first, owed or with the reason why
@@ -39,15 +40,23 @@ func (s Schedule) Ticks(after, now time.Time, p Policy) (ticks []Tick, watermark
 	p = s.filled(p)
 	switch p.CatchUp {
 	case CatchUpAll:
-		l.drop(now.Add(-p.Window).Add(time.Second-1).Unix(), ReasonWindow)
+		l.drop(oldest(now, p.Window), ReasonWindow)
 	default:
 		l.dropOlder(p, now)
+	}
+	if p.StartWithin > 0 {
+		l.drop(oldest(now, p.StartWithin), ReasonTooLate)
 	}
 	l.owe(p.Max)
 	if l.full {
 		return l.ticks, time.Unix(l.next-1, 0).UTC()
 	}
 	return l.ticks, now
+}
+
+// oldest returns the first whole second that is at most age before now.
+func oldest(now time.Time, age time.Duration) int64 {
+	return now.Add(-age).Add(time.Second - 1).Unix()
 }
 
 func later(a, b time.Time) time.Time {

@@ -49,6 +49,13 @@ func TestCatchUpDecidesWhatIsOwed(t *testing.T) {
 		{"at most max owed", "15 2 * * *", "2026-09-18T12:00Z", "2026-09-21T08:00Z", schedule.Policy{Max: 2}, "19T02:15 ok, 20T02:15 ok", "2026-09-20T02:15Z"},
 		{"exactly max owed", "15 2 * * *", "2026-09-18T12:00Z", "2026-09-21T08:00Z", schedule.Policy{Max: 3}, "19T02:15 ok, 20T02:15 ok, 21T02:15 ok", ""},
 		{"latest, older than the window", "@yearly", "2025-09-18T12:00Z", "2026-09-21T08:00Z", schedule.Policy{}, "01T00:00 window", ""},
+		{"start_within, planned in time", "15 2 * * *", "2026-09-18T12:00Z", "2026-09-19T02:20Z", schedule.Policy{StartWithin: 5 * time.Minute}, "19T02:15 ok", ""},
+		{"start_within, too late", "15 2 * * *", "2026-09-18T12:00Z", "2026-09-19T02:21Z", schedule.Policy{StartWithin: 5 * time.Minute}, "19T02:15 too_late", ""},
+		{"none and start_within, late", "15 2 * * *", "2026-09-18T12:00Z", "2026-09-21T02:18Z", schedule.Policy{CatchUp: schedule.CatchUpNone, StartWithin: 2 * time.Minute}, "19T02:15 catch_up, 20T02:15 catch_up, 21T02:15 too_late", ""},
+		{"window, then start_within, then owed", "15 2 * * *", "2026-09-16T12:00Z", "2026-09-21T02:20Z", schedule.Policy{Window: 60 * time.Hour, StartWithin: 30 * time.Hour}, "17T02:15 window, 18T02:15 window, 19T02:15 too_late, 20T02:15 ok, 21T02:15 ok", ""},
+		{"start_within longer than the window", "15 2 * * *", "2026-09-18T12:00Z", "2026-09-21T02:20Z", schedule.Policy{Window: 30 * time.Hour, StartWithin: 60 * time.Hour}, "19T02:15 window, 20T02:15 ok, 21T02:15 ok", ""},
+		{"hours that are too late are one stretch", "0 * * * *", "2026-09-16T00:00Z", "2026-09-16T05:30Z", schedule.Policy{CatchUp: schedule.CatchUpAll, StartWithin: time.Hour}, "16T01:00..16T04:00 x4 too_late, 16T05:00 ok", ""},
+		{"latest hour, too late", "0 * * * *", "2026-09-16T00:00Z", "2026-09-16T05:30Z", schedule.Policy{StartWithin: time.Minute}, "16T01:00..16T04:00 x4 catch_up, 16T05:00 too_late", ""},
 		{"an edited schedule has no past", "0 10 * * *", "2026-09-16T15:00Z", "2026-09-17T09:59Z", schedule.Policy{}, "", ""},
 		{"the clock went back", "* * * * *", "2026-09-16T15:00Z", "2026-09-16T14:00Z", schedule.Policy{}, "", "2026-09-16T15:00Z"},
 		{"manual", "@manual", "2026-09-16T15:00Z", "2026-09-17T14:00Z", schedule.Policy{}, "", ""},
@@ -160,7 +167,7 @@ func TestNoTickIsLostBetweenPasses(t *testing.T) {
 		for u := s.Next(from); !u.After(to); u = s.Next(u) {
 			want++
 		}
-		p := schedule.Policy{CatchUp: policies[rnd.IntN(3)], Max: 1 + rnd.IntN(9), Window: time.Duration(1+rnd.IntN(100)) * time.Hour}
+		p := schedule.Policy{CatchUp: policies[rnd.IntN(3)], Max: 1 + rnd.IntN(9), Window: time.Duration(1+rnd.IntN(100)) * time.Hour, StartWithin: time.Duration(rnd.IntN(3)*rnd.IntN(60)) * time.Hour}
 		got, last := 0, from
 		for at := from; at.Before(to); {
 			now := at.Add(time.Duration(1 + rnd.Int64N(int64(100*time.Hour))))
@@ -203,7 +210,7 @@ func TestPolicyFillsInDefaults(t *testing.T) {
 		if got, err := s.Policy(schedule.Policy{}); err != nil || got != c.want {
 			t.Errorf("%s: Policy = %+v, %v, want %+v", s, got, err, c.want)
 		}
-		given := schedule.Policy{CatchUp: "none", Window: time.Minute, Max: 3}
+		given := schedule.Policy{CatchUp: "none", Window: time.Minute, StartWithin: time.Second, Max: 3}
 		if got, err := s.Policy(given); err != nil || got != given {
 			t.Errorf("%s: Policy(%+v) = %+v, %v", s, given, got, err)
 		}
@@ -214,6 +221,7 @@ func TestPolicyFillsInDefaults(t *testing.T) {
 	}{
 		{schedule.Policy{CatchUp: "some"}, `catch_up: "some" is not a choice; write one of none, latest, all`},
 		{schedule.Policy{Window: -time.Hour}, `catch_up_window: "-1h0m0s" is negative`},
+		{schedule.Policy{StartWithin: -time.Second}, `start_within: "-1s" is negative; write a duration like 5m, or leave it out`},
 		{schedule.Policy{Max: -1}, `catch_up_max: "-1" is out of range; write a number from 1 to 10000`},
 	} {
 		if _, err := parse(t, schedule.Spec{Expr: "@daily"}).Policy(c.policy); err == nil || !strings.Contains(err.Error(), c.want) {

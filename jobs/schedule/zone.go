@@ -1,62 +1,49 @@
 package schedule
 
 import (
-	_ "embed"
 	"strings"
 	"time"
 )
 
-// zoneNames lists the IANA names for suggestions only; whether a zone exists is asked
-// of the time package.
-//
-//go:embed zones.txt
-var zoneNames string
-
 // loadZone returns the location of an IANA name; "" is UTC.
 func loadZone(name string) (*time.Location, error) {
+	if name == "" || name == "UTC" {
+		return time.UTC, nil
+	}
 	if hostZone(name) {
 		return nil, &FieldError{
 			"timezone", name, "is the host's zone, which differs between replicas",
 			`write an IANA name like "Europe/Berlin", or leave it empty for UTC`,
 		}
 	}
-	similar := suggestZone(name)
-	// A file system that ignores case would accept "europe/berlin" on one replica only.
-	if similar == name || similar == "" || !strings.EqualFold(similar, name) {
-		if loc, err := time.LoadLocation(name); err == nil {
-			return loc, nil
-		}
+	if loc := openZones().location(name); loc != nil {
+		return loc, nil
 	}
 	fix := `write a name like "Europe/Berlin" or "UTC"`
-	if similar != "" {
+	if similar := suggestZone(name); similar != "" {
 		fix = `did you mean "` + similar + `"?`
 	}
 	return nil, &FieldError{"timezone", name, "is not an IANA zone", fix}
 }
 
-// hostZone reports names that the time package resolves through the host's setting,
-// and copies of the database that count leap seconds or stand for no zone.
+// hostZone reports names that elsewhere stand for the host's setting, or for none.
 func hostZone(name string) bool {
 	n := strings.ToLower(name)
-	return n == "local" || n == "localtime" || n == "posixrules" || n == "factory" ||
-		strings.HasPrefix(n, "posix/") || strings.HasPrefix(n, "right/")
+	return n == "local" || n == "localtime" || n == "posixrules" || n == "factory"
 }
 
-// suggestZone returns the known name that is name, or else comes nearest to it, or "".
+// suggestZone returns the known name that comes nearest to name, or "".
 func suggestZone(name string) string {
-	if name == "" || len(name) > 64 {
+	if len(name) > 64 {
 		return ""
 	}
 	low := strings.ToLower(strings.ReplaceAll(strings.TrimSpace(name), " ", "_"))
 	best, least := "", 3 // more than two edits apart is another name
-	for zone := range strings.FieldsSeq(zoneNames) {
+	for _, zone := range openZones().names {
 		z := strings.ToLower(zone)
 		d := edits(low, z, least)
 		if city := z[strings.LastIndexByte(z, '/')+1:]; low == city && d > 1 {
 			d = 1
-		}
-		if zone == name {
-			return zone
 		}
 		if d < least {
 			best, least = zone, d
