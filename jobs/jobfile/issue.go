@@ -89,7 +89,12 @@ func Worst(issues []Issue) Severity {
 	return worst
 }
 
-// sortIssues puts them in the order of the file.
+// Sort puts issues in the order of the file, and returns them.
+func Sort(issues []Issue) []Issue {
+	sortIssues(issues)
+	return issues
+}
+
 func sortIssues(issues []Issue) {
 	slices.SortStableFunc(issues, func(a, b Issue) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
