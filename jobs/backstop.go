@@ -13,7 +13,7 @@ import (
 // Lanes whose head has no live delivery. pawl.advance judges again under the lane.
 const backstopListSQL = `
 select p.lock from pawl.periods p left join pawl.lanes n on n.lock = p.lock left join pawl.river_job j on j.id = n.delivery
- where p.ended_at is null and p.state = 'open' and not exists (select from pawl.runs r where r.lock = p.lock and r.ended_at is null)
+ where p.ended_at is null and p.waits is null and p.state = 'open' and not exists (select from pawl.runs r where r.lock = p.lock and r.ended_at is null)
  group by p.lock
 having not coalesce(bool_or(j.state in ('available', 'scheduled', 'pending', 'retryable')
                          or j.state = 'running' and j.attempted_at > clock_timestamp() - pawl.start_grace()), false)

@@ -19,12 +19,12 @@ func (w *weather) plan(x *rand.Rand, planner int) {
 	if w.storm.Load() && x.IntN(5) > 0 {
 		return
 	}
-	var c periodColumns
+	var c []periodRow
 	for range 1 + x.IntN(3) {
 		w.add(&c, fmt.Sprint(planner), x.Int64N(w.locks.Load()))
 	}
 	w.step("plan", func(tx pgx.Tx) error {
-		if err := owed(tx, &c); err != nil {
+		if err := owe(tx, c); err != nil {
 			return err
 		}
 		if x.IntN(10) == 0 {
@@ -34,21 +34,26 @@ func (w *weather) plan(x *rand.Rand, planner int) {
 	})
 }
 
-func owed(tx pgx.Tx, c *periodColumns) error {
+func owe(tx pgx.Tx, rows []periodRow) error {
 	var b pgx.Batch
-	b.Queue(laneSQL, c.locks)
-	b.Queue(insertPeriodsSQL, c.args()...)
-	b.Queue(leaveSQL, c.locks)
+	var locks []string
+	for _, x := range rows {
+		locks = append(locks, x.Lock)
+	}
+	b.Queue(laneSQL, locks)
+	queueOwe(&b, rows, &[]owed{})
+	b.Queue(leaveSQL, locks)
 	return tx.SendBatch(context.Background(), &b).Close()
 }
 
 // add adds a period, which may be late.
-func (w *weather) add(c *periodColumns, planner string, lock int64) {
+func (w *weather) add(c *[]periodRow, planner string, lock int64) {
 	at := time.Now().Add(-rand.N(time.Second))
 	key := fmt.Sprintf("%s-%d", planner, w.n[nPlanned].Add(1))
-	c.jobs, c.keys, c.locks, c.reasons = append(c.jobs, "j"), append(c.keys, key), append(c.locks, fmt.Sprint("L", lock)), append(c.reasons, "")
-	c.starts, c.ends, c.ats, c.lasts = append(c.starts, at), append(c.ends, at), append(c.ats, at), append(c.lasts, at)
-	c.ticks, c.most = append(c.ticks, 1), append(c.most, 40)
+	*c = append(*c, periodRow{
+		Job: "j", Key: key, Revision: 1, Lock: fmt.Sprint("L", lock), State: stateOpen, Origin: originSchedule,
+		StartAt: at, EndAt: at, At: at, LastAt: at, Ticks: 1, Most: 40,
+	})
 }
 
 // step is a transaction of several round trips.

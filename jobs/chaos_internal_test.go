@@ -190,11 +190,11 @@ func (w *weather) rain(d time.Duration, backstop bool) {
 	}
 	w.planned.Store(true)
 	w.pass(200 * time.Millisecond)
-	var last periodColumns
+	var last []periodRow
 	for range 160 {
 		w.add(&last, "last", rand.Int64N(4))
 	}
-	w.step("plan", func(tx pgx.Tx) error { return owed(tx, &last) })
+	w.step("plan", func(tx pgx.Tx) error { return owe(tx, last) })
 	if _, err := w.pool.Exec(w.t.Context(), `update pawl.periods set state = 'skipped', ended_at = clock_timestamp() where state = 'held'`); err != nil {
 		w.t.Error(err)
 	}

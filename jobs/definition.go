@@ -12,24 +12,49 @@ type definition struct {
 	App           string           `json:"-"`
 	Job           string           `json:"-"`
 	Lock          string           `json:"-"`
+	Owner         string           `json:"owner,omitempty"`
 	Schedule      string           `json:"schedule"`
+	Seconds       bool             `json:"seconds,omitempty"`
 	Timezone      string           `json:"timezone,omitempty"`
+	Gap           string           `json:"dst_gap,omitempty"`
+	DSTOverlap    string           `json:"dst_overlap,omitempty"`
+	DayMatch      string           `json:"day_match,omitempty"`
 	Period        schedule.Kind    `json:"period,omitempty"`
 	PeriodOffset  int              `json:"period_offset,omitempty"`
+	EveryOffset   time.Duration    `json:"every_offset,omitempty"`
+	Jitter        time.Duration    `json:"jitter,omitempty"`
 	CatchUp       schedule.CatchUp `json:"catch_up,omitempty"`
 	CatchUpWindow time.Duration    `json:"catch_up_window,omitempty"`
+	CatchUpMax    int              `json:"catch_up_max,omitempty"`
+	Overlap       string           `json:"overlap,omitempty"`
+	StartWithin   time.Duration    `json:"start_within,omitempty"`
+	LateAfter     time.Duration    `json:"late_after,omitempty"`
+	DueBy         string           `json:"due_by,omitempty"`
+	OnDead        string           `json:"on_dead,omitempty"`
+	Needs         []string         `json:"needs,omitempty"`
+	Timeout       time.Duration    `json:"timeout,omitempty"`
 	Runs          int              `json:"runs"`
 }
 
 func (j Job) definition(app string) definition {
-	return definition{
-		App: app, Job: j.Name, Lock: j.Lock, Schedule: j.Schedule, Timezone: j.Timezone, Period: j.Period,
-		PeriodOffset: j.PeriodOffset, CatchUp: j.CatchUp, CatchUpWindow: j.CatchUpWindow, Runs: j.runs(),
+	d := definition{
+		App: app, Job: j.Name, Lock: j.Lock, Owner: j.Owner, Schedule: j.Schedule, Seconds: j.Seconds, Timezone: j.Timezone,
+		Gap: j.DST.Gap, DSTOverlap: j.DST.Overlap, DayMatch: j.DayMatch, Period: j.Period, PeriodOffset: j.PeriodOffset,
+		EveryOffset: j.EveryOffset, Jitter: j.Jitter, CatchUp: j.CatchUp, CatchUpWindow: j.CatchUpWindow, CatchUpMax: j.CatchUpMax,
+		Overlap: j.Overlap, StartWithin: j.StartWithin, LateAfter: j.LateAfter, DueBy: j.DueBy, OnDead: j.OnDead,
+		Timeout: j.Timeout, Runs: j.runs(),
 	}
+	for _, n := range j.Needs {
+		d.Needs = append(d.Needs, n.Job)
+	}
+	return d
 }
 
 func (d definition) spec() schedule.Spec {
-	return schedule.Spec{Expr: d.Schedule, Zone: d.Timezone, Period: d.Period, Offset: d.PeriodOffset}
+	return schedule.Spec{
+		Expr: d.Schedule, Zone: d.Timezone, Period: d.Period, Offset: d.PeriodOffset, Seconds: d.Seconds, DayMatch: d.DayMatch,
+		Gap: d.Gap, Overlap: d.DSTOverlap, EveryOffset: d.EveryOffset, Jitter: d.Jitter,
+	}
 }
 
 // parse returns the schedule, with the job's name in the error.
@@ -38,6 +63,9 @@ func (d definition) parse() (schedule.Schedule, error) {
 	if err == nil {
 		_, err = s.Policy(d.policy())
 	}
+	if err == nil {
+		_, err = s.ParseDueBy(d.DueBy)
+	}
 	if err != nil {
 		return s, &JobError{Job: d.Job, Err: err}
 	}
@@ -45,7 +73,20 @@ func (d definition) parse() (schedule.Schedule, error) {
 }
 
 func (d definition) policy() schedule.Policy {
-	return schedule.Policy{CatchUp: d.CatchUp, Window: d.CatchUpWindow}
+	return schedule.Policy{CatchUp: d.CatchUp, Window: d.CatchUpWindow, StartWithin: d.StartWithin, Max: d.CatchUpMax}
+}
+
+// lockOf is the lock under which a period runs.
+func (d definition) lockOf(key string) string {
+	if d.Overlap == OverlapAllow {
+		return d.Lock + "#" + key
+	}
+	return d.Lock
+}
+
+// same reports whether two definitions of a job plan alike.
+func (d definition) same(o definition) bool {
+	return d.Lock == o.Lock && string(d.json()) == string(o.json())
 }
 
 func (d definition) json() []byte {

@@ -24,13 +24,42 @@ const NoRetries = -1
 // NoTimeout as Timeout means that a run may take as long as it renews its lease.
 const NoTimeout time.Duration = -1
 
+// What a job does with a tick while another of its periods runs or waits.
+const (
+	OverlapQueue = "queue" // one period at a time, oldest first
+	OverlapSkip  = "skip"  // the tick is skipped, and its row says what blocked it
+	OverlapAllow = "allow" // each period has a lock of its own: Lock, # and the period's key
+)
+
+// What a job does when no run of a period is left.
+const (
+	OnDeadAlert    = "alert"     // nothing but the alert: the next period runs
+	OnDeadPause    = "pause"     // the job is paused
+	OnDeadHoldNext = "hold_next" // later periods wait until the dead one is retried and complete, or cancelled
+)
+
+// DST says what a fixed hour does at a change of clocks, see [schedule.Spec].
+type DST struct {
+	Gap     string // after (default), skip
+	Overlap string // first (default), second, both
+}
+
+// Need is a job whose period with the same key must be complete before a period may run.
+type Need struct{ Job string }
+
 // Job is what to do and when it is owed. The zero value of a field means its default.
 type Job struct {
 	Name          string        // ^[a-z][a-z0-9_-]{0,62}$, never renamed
+	Owner         string        // the team that is asked about it; shown on page, alert and lock
 	Schedule      string        // see package schedule: five fields, @every, @daily …, @at, @manual
+	Seconds       bool          // Schedule has six fields, of which the first is seconds
 	Timezone      string        // IANA name; default UTC, never the host's
+	DST           DST           // what a fixed hour does at a change of clocks
+	DayMatch      string        // or, and: required when day-of-month and day-of-week are both set
 	Period        schedule.Kind // day, hour, week, month, tick; default inferred from the schedule
 	PeriodOffset  int           // -1: the run on the 10th settles the 9th
+	EveryOffset   time.Duration // moves the ticks of @every away from the Unix epoch
+	Jitter        time.Duration // a period starts up to that much after its tick, by a hash of job and period; default 0
 	TTL           time.Duration // of the lease, 1s to 24h; default 30s, renewed at a third
 	Timeout       time.Duration // of one run; default 1h; NoTimeout
 	MaxRetries    int           // runs after the first; default 5; NoRetries
@@ -39,6 +68,13 @@ type Job struct {
 	Lock          string        // default "job:" + Name; two jobs may share one
 	CatchUp       schedule.CatchUp
 	CatchUpWindow time.Duration  // older ticks are recorded as missed; default see package schedule
+	CatchUpMax    int            // ticks that one pass of the planner owes, 1 to 10000; default 50
+	Overlap       string         // OverlapQueue (default), OverlapSkip, OverlapAllow
+	StartWithin   time.Duration  // a period that hasn't started so long after its tick is missed (too_late); default no limit
+	LateAfter     time.Duration  // a period that hasn't started so long after tick and jitter is late; default see [schedule.Schedule.LateAfter]
+	DueBy         string         // "06:00", "06:00+1d": local time by which a period must be complete, or it is overdue; default none
+	OnDead        string         // OnDeadAlert (default), OnDeadPause, OnDeadHoldNext
+	Needs         []Need         // jobs whose period of the same key must be complete first
 	Isolation     pgx.TxIsoLevel // of Run.Tx and Run.Complete: read committed (default), repeatable read, serializable
 	Start         time.Time      // ticks after it are owed; default the moment of registration
 	Func          Func           // required
@@ -56,6 +92,8 @@ func (j Job) withDefaults() (Job, error) {
 	j.RetryMaxDelay = cmp.Or(j.RetryMaxDelay, max(30*time.Minute, j.RetryDelay))
 	j.Lock = cmp.Or(j.Lock, "job:"+j.Name)
 	j.Isolation = cmp.Or(j.Isolation, pgx.ReadCommitted)
+	j.Overlap = cmp.Or(j.Overlap, OverlapQueue)
+	j.OnDead = cmp.Or(j.OnDead, OnDeadAlert)
 	switch {
 	case !jobName.MatchString(j.Name):
 		return j, bad("Name", j.Name, "use a lower-case letter, then up to 62 of a-z, 0-9, _ and -")
@@ -73,9 +111,46 @@ func (j Job) withDefaults() (Job, error) {
 		return j, bad("RetryMaxDelay", j.RetryMaxDelay, "use at least RetryDelay, which is positive")
 	case !fence.Token{Lock: j.Lock, Seq: 1}.Valid():
 		return j, bad("Lock", j.Lock, "use 1 to 255 bytes of UTF-8 without NUL")
+	case !slices.Contains([]string{OverlapQueue, OverlapSkip, OverlapAllow}, j.Overlap):
+		return j, bad("Overlap", j.Overlap, "use queue, skip or allow")
+	case !slices.Contains([]string{OnDeadAlert, OnDeadPause, OnDeadHoldNext}, j.OnDead):
+		return j, bad("OnDead", j.OnDead, "use alert, pause or hold_next")
+	case j.Overlap == OverlapAllow && j.OnDead == OnDeadHoldNext:
+		return j, bad("OnDead", j.OnDead, "use alert or pause: with Overlap allow no period comes before another")
+	case j.Overlap == OverlapAllow && len(j.Lock) > 255-mostKey:
+		return j, bad("Lock", j.Lock, "use at most 224 bytes: with Overlap allow the period's key is added")
+	case j.LateAfter < 0:
+		return j, bad("LateAfter", j.LateAfter, "use a positive duration, or 0 for the default")
+	case storable(j.Owner) != j.Owner:
+		return j, bad("Owner", j.Owner, "use UTF-8 without NUL")
+	}
+	if err := j.checkNeeds(); err != nil {
+		return j, err
 	}
 	_, err := j.definition("").parse()
 	return j, err
+}
+
+const mostKey = 31 // bytes of # and a period's key, with room
+
+func (j Job) checkNeeds() error {
+	seen := map[string]bool{}
+	for _, n := range j.Needs {
+		fix := ""
+		switch {
+		case !jobName.MatchString(n.Job):
+			fix = "give the name of another job"
+		case n.Job == j.Name:
+			fix = "remove it: a job can't wait for itself"
+		case seen[n.Job]:
+			fix = "name it once"
+		}
+		if fix != "" {
+			return &ConfigError{j.Name, "Needs", n.Job, fix}
+		}
+		seen[n.Job] = true
+	}
+	return nil
 }
 
 // runs is how many runs a period may have.

@@ -11,7 +11,7 @@ import (
 
 const (
 	storedSQL = `
-select job, app, lock, definition, watermark, clock_timestamp(), retired_at is not null from pawl.schedules where job = $1 for update`
+select ` + plannedColumns + ` from pawl.schedules where job = $1 for update`
 
 	// What the old definition owed since its watermark nobody can say: this row says that.
 	lostSQL = `
@@ -89,7 +89,7 @@ func (r *Runner) edit(ctx context.Context, tx pgx.Tx, j Job, old *planned) error
 	if old.App != d.App {
 		return fmt.Errorf("it %w, %q: rename this job, or set jobs.Config.App to %q", errOtherApp, old.App, old.App)
 	}
-	if old.unreadable == nil && old.definition == d && !old.retired {
+	if old.unreadable == nil && old.same(d) && !old.retired() {
 		return nil
 	}
 	s, err := d.parse()
@@ -100,27 +100,42 @@ func (r *Runner) edit(ctx context.Context, tx pgx.Tx, j Job, old *planned) error
 	if j.Start.After(now) {
 		now = j.Start
 	}
-	if !old.retired {
+	if !old.retired() {
 		if err := r.planRest(ctx, tx, old); err != nil {
 			return err
 		}
 	}
 	r.log.InfoContext(ctx, "schedule changed", "job", j.Name, "was", old.Schedule, "is", d.Schedule)
-	_, err = tx.Exec(ctx, editSQL, j.Name, d.Lock, string(d.json()), now, nextAt(s, now))
+	old.watermark = now
+	_, err = tx.Exec(ctx, editSQL, j.Name, d.Lock, string(d.json()), now, old.nextAt(s))
 	return err
 }
 
 // planRest plans a schedule's ticks up to now, however many passes that takes.
 func (r *Runner) planRest(ctx context.Context, tx pgx.Tx, p *planned) error {
-	for more := true; more; more = p.watermark.Before(p.now) {
+	for more := true; more; more = p.watermark.Before(p.until()) {
 		if err := r.plans.fill(p); err != nil {
 			r.log.ErrorContext(ctx, "old schedule can't be planned: its last ticks are lost", "job", p.Job, "since", p.watermark, "error", err)
 			_, err = tx.Exec(ctx, lostSQL, r.cfg.Holder, p.Job, storable(err.Error()), p.watermark, string(p.stored))
 			return err
 		}
-		if err := r.writePlan(ctx, tx, []*planned{p}); err != nil {
+		inserted, err := writePlan(ctx, tx, []*planned{p})
+		if err != nil {
 			return err
 		}
+		r.tally(ctx, inserted)
 	}
 	return nil
+}
+
+// noteLater says once that somebody has stored another definition of a job of ours since we have registered it.
+func (r *Runner) noteLater(ctx context.Context, p *planned) {
+	j, ours := r.jobs[p.Job]
+	if !ours || p.unreadable != nil || p.same(j.definition(r.cfg.App)) {
+		return
+	}
+	r.plans.once("later "+p.Job+" "+string(p.stored), func() {
+		r.log.WarnContext(ctx, "a later definition of the job is stored: it is planned by that one", "job", p.Job,
+			"ours", j.Schedule, "stored", p.Schedule)
+	})
 }

@@ -55,7 +55,7 @@ func trigger(ctx context.Context, tx pgx.Tx, job, actor string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	if p.retired {
+	if p.retired() {
 		return "", fmt.Errorf("%w %q: it is retired", ErrUnknownJob, job)
 	}
 	s, err := p.parse()

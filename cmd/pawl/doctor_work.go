@@ -8,8 +8,8 @@ import (
 const waitingSQL = `
 select p.job, min(extract(epoch from clock_timestamp() - greatest(p.scheduled_at, d.scheduled_at)))::float8, count(*) over ()
   from pawl.lanes l join pawl.river_job d on d.id = l.delivery
-  join lateral (select job, scheduled_at from pawl.periods where lock = l.lock and ended_at is null and state = 'open'
-                 order by scheduled_at, job, key, revision limit 1) p on true
+  join lateral (select job, scheduled_at from pawl.periods where lock = l.lock and ended_at is null and waits is null and state = 'open'
+                 order by priority, scheduled_at, job, key, revision limit 1) p on true
  where d.state = 'available' and d.scheduled_at < clock_timestamp() - interval '5 minutes'
    and p.scheduled_at < clock_timestamp() - interval '5 minutes'
  group by p.job order by 2 desc limit 1`

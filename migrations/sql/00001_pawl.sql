@@ -128,8 +128,6 @@ create table pawl.periods (
     ended_at     timestamptz,                       -- null: open, running or held
     primary key (job, key, revision)
 ) with (fillfactor = 70);
--- ended_at, not state: with state in the predicate no start could be HOT.
-create index periods_unfinished on pawl.periods (lock, scheduled_at, job, key, revision) where ended_at is null;
 create index periods_job on pawl.periods (job, scheduled_at);
 
 -- The mutex of a lock's periods; never deleted.

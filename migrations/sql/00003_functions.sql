@@ -421,8 +421,8 @@ begin
   with want as materialized (
     select n.lock, h.job, greatest(clock_timestamp(), h.not_before, n.not_before) as at, n.delivery
       from pawl.lanes n cross join lateral (
-        select p.job, p.not_before from pawl.periods p where p.lock = n.lock and p.ended_at is null and p.state = 'open'
-         order by p.scheduled_at, p.job, p.key, p.revision limit 1) h
+        select p.job, p.not_before from pawl.periods p where p.lock = n.lock and p.ended_at is null and p.waits is null and p.state = 'open'
+         order by p.priority, p.scheduled_at, p.job, p.key, p.revision limit 1) h
      where n.lock = any (p_locks) and not exists (select from pawl.runs r where r.lock = n.lock and r.ended_at is null)
   ), fresh as (
     insert into pawl.river_job (state, queue, kind, args, max_attempts, scheduled_at)

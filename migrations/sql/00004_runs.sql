@@ -29,7 +29,7 @@ end $$;
 -- A run, as start and hand-over answer it. delivery and ttl are for begin_runs alone.
 create type pawl.started as (
     lock         text,
-    outcome      text,                              -- started, busy (somebody outside has the lock), nothing, adopt
+    outcome      text,                              -- started, busy (somebody outside has the lock), nothing, late, adopt
     run          uuid,
     token        bigint,
     job          text,
@@ -61,7 +61,7 @@ begin
   return query
   select s.lock, 'started'::text, s.run, s.token, s.job, s.key, s.revision, s.attempt, s.max_attempts, s.scheduled_at, s.start_at, s.end_at,
          s.acquired_at, s.expires_at, (select c.value from pawl.checkpoints c where c.job = s.job and c.key = s.key and c.revision = s.revision),
-         exists (select from pawl.periods x where x.lock = s.lock and x.ended_at is null and x.state = 'open'), s.delivery, s.ttl
+         exists (select from pawl.periods x where x.lock = s.lock and x.ended_at is null and x.waits is null and x.state = 'open'), s.delivery, s.ttl
     from unnest(p_runs) s;
 end $$;
 -- +goose StatementEnd
@@ -105,9 +105,10 @@ begin
                    h.scheduled_at, h.start_at, h.end_at, null, null, null, null, q.delivery,
                    p_ttls[array_position(p_jobs, h.job)] * interval '1 ms')::pawl.started), '{}') into ready
     from unnest(p_locks, p_grants, p_deliveries) q (lock, run, delivery) cross join lateral (
-      select x.* from pawl.periods x where x.lock = q.lock and x.ended_at is null and x.state = 'open'
-       order by x.scheduled_at, x.job, x.key, x.revision limit 1) h
+      select x.* from pawl.periods x where x.lock = q.lock and x.ended_at is null and x.waits is null and x.state = 'open'
+       order by x.priority, x.scheduled_at, x.job, x.key, x.revision limit 1) h
    where h.job = any (p_jobs) and (h.not_before is null or h.not_before <= clock_timestamp())
+     and (h.start_by is null or h.attempts > 0 or h.start_by > clock_timestamp())
      and not exists (select from pawl.runs r where r.lock = q.lock and r.ended_at is null);
   if k.one then
     with free as materialized (                                                             -- peek, lock
@@ -138,7 +139,9 @@ begin
   select coalesce(array_agg(s.lock), '{}') into busy from unnest(ready) s where s.lock not in (select g.lock from unnest(granted) g);
   update pawl.lanes n set not_before = clock_timestamp() + p_busy * interval '1 ms' where n.lock = any (busy);
   return query
-  select q.lock, case when q.lock <> all (busy) then 'nothing' when k.one then 'busy' else 'adopt' end, null::uuid, null::bigint, null::text, null::text, null::int,
+  select q.lock, case when q.lock = any (busy) and k.one then 'busy' when q.lock = any (busy) then 'adopt'
+                      when exists (select from pawl.periods x where x.lock = q.lock and x.ended_at is null and x.waits is null and x.state = 'open'
+                                      and x.start_by <= clock_timestamp() and x.attempts = 0) then 'late' else 'nothing' end, null::uuid, null::bigint, null::text, null::text, null::int,
          null::int, null::int, null::timestamptz, null::timestamptz, null::timestamptz, null::timestamptz, null::timestamptz, null::jsonb, false, null::bigint, null::interval
     from unnest(p_locks) q (lock) where q.lock not in (select g.lock from unnest(granted) g);
   perform pawl.leave(p_locks);
@@ -153,7 +156,7 @@ create function pawl.finish(p_runs uuid[], p_locks text[], p_tokens bigint[], p_
                             p_done bigint[], p_total bigint[], p_strict boolean, p_wait_ms int) returns table (run uuid, ended boolean)
 language plpgsql volatile as $$
 declare
-  at timestamptz; patient boolean; fine uuid[]; freed text[]; waiting text[];
+  at timestamptz; patient boolean; fine uuid[]; freed text[]; waiting text[]; dead uuid[];
 begin
   patient := pawl.patient(p_wait_ms);
   perform from pawl.locks o where o.name = any (p_locks) and o.grant_id = any (p_runs) order by o.name for no key update;
@@ -172,9 +175,9 @@ begin
      where o.expires_at > at
        and r.state = 'running' and p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = q.run
        and (p.state = 'running' or p.state = 'complete' and q.outcome = 'complete')
-    returning q.run, q.lock
+    returning q.run, q.lock, p.state
   )
-  select coalesce(array_agg(e.run), '{}'), coalesce(array_agg(e.lock), '{}') into fine, freed from ends e;
+  select coalesce(array_agg(e.run), '{}'), coalesce(array_agg(e.lock), '{}'), array_agg(e.run) filter (where e.state = 'dead') into fine, freed, dead from ends e;
   if cardinality(fine) < cardinality(p_runs) and p_strict then perform pawl.must(false, 'PW002'); end if;
   update pawl.runs x set state = q.outcome, error = nullif(q.error, ''), ended_at = at, done = coalesce(nullif(q.done, -1), x.done), total = coalesce(nullif(q.total, -1), x.total)
     from unnest(p_runs, p_outcomes, p_errors, p_done, p_total) q (run, outcome, error, done, total) where x.id = q.run and q.run = any (fine);
@@ -182,7 +185,8 @@ begin
   select l.name, l.token, l.grant_id, l.holder, l.key, l.request_id, l.acquired_at, l.expires_at, at, 'released', l.beats, l.longest_gap from pawl.locks l where l.name = any (freed);
   update pawl.locks o set grant_id = null, holder = null, key = null, expires_at = null, renewed_at = at where o.name = any (freed);
   perform pg_notify('pawl_released', w.lock) from pawl.waiters w where w.lock = any (freed) and w.until > at group by w.lock;
-  select array_agg(distinct x.lock) into waiting from pawl.periods x where x.lock = any (p_locks) and x.ended_at is null and x.state = 'open';
+  if dead <> '{}' then perform pawl.died(dead); end if;
+  select array_agg(distinct x.lock) into waiting from pawl.periods x where x.lock = any (p_locks) and x.ended_at is null and x.waits is null and x.state = 'open';
   if waiting <> '{}' then perform pawl.leave(waiting); end if;
   return query select q.run, q.run = any (fine) from unnest(p_runs) q (run);
 end $$;
@@ -208,11 +212,12 @@ begin
            p_ttls[array_position(p_jobs, h.job)] * interval '1 ms' as ttl
       from unnest(p_runs, p_locks, p_tokens, p_fresh, p_done, p_total) q (run, lock, token, fresh, done, total)
      cross join lateral (
-        select x.job, x.key, x.revision, x.attempts, x.max_attempts, x.scheduled_at, x.start_at, x.end_at, x.not_before
-          from pawl.periods x where x.lock = q.lock and x.ended_at is null and x.state = 'open'
-         order by x.scheduled_at, x.job, x.key, x.revision limit 1) h                      -- one that waits for its retry holds the line
+        select x.job, x.key, x.revision, x.attempts, x.max_attempts, x.scheduled_at, x.start_at, x.end_at, x.not_before, x.start_by
+          from pawl.periods x where x.lock = q.lock and x.ended_at is null and x.waits is null and x.state = 'open'
+         order by x.priority, x.scheduled_at, x.job, x.key, x.revision limit 1) h                      -- one that waits for its retry holds the line
       join pawl.locks o on o.name = q.lock and o.token = q.token and o.grant_id = q.run
      where h.job = any (p_jobs) and (h.not_before is null or h.not_before <= clock_timestamp())
+       and (h.start_by is null or h.attempts > 0 or h.start_by > clock_timestamp())
        for update of o skip locked
   ), judged as materialized (
     select h.*, clock_timestamp() as at from held h

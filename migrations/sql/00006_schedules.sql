@@ -1,0 +1,68 @@
+-- What schedules need beyond ticks: pauses, what a period waits for, how it came to be owed, and by when it starts, is late
+-- and is due.
+
+-- +goose Up
+
+alter table pawl.schedules
+    add column generation   bigint not null default 0,   -- of the file or binary that stored the definition: a lower one doesn't replace it
+    add column paused_at    timestamptz,                 -- ticks after it are held
+    add column paused_by    text,
+    add column pause_note   text,
+    add column paused_until timestamptz,                 -- null: until somebody resumes it
+    add column resume       text not null default 'none',   -- what paused_until owes of the held ticks: none, latest, all
+    add column retired_by   text;                        -- 'absent': its file or binary doesn't have it any more; else who
+
+alter table pawl.periods
+    add column origin     text not null default 'schedule',   -- schedule, trigger, backfill, rerun
+    add column priority   smallint not null default 0,   -- within its lock; backfill has 1: after what the schedule owes
+    add column waits      text,                          -- an open one: paused, dead, needs; a dead one: decision, pause
+    add column blocked_by text,                          -- skipped (overlap), or waits: which period
+    add column start_by   timestamptz,                   -- a first run after it is too late
+    add column late_at    timestamptz,                   -- not started by then: late
+    add column due_at     timestamptz;                   -- not complete by then: overdue
+
+-- ended_at, not state: with state in the predicate no start could be HOT. What waits is no head, and holds no line.
+create index periods_unfinished on pawl.periods (lock, priority, scheduled_at, job, key, revision) where ended_at is null and waits is null;
+create index periods_waiting on pawl.periods (job, scheduled_at) where waits is not null;
+create index periods_start_by on pawl.periods (start_by) where start_by is not null and ended_at is null;
+
+-- Why a period may not run yet, whatever its lock's line says: its job is paused; one before it is dead and the job holds the
+-- next (a dead period that waits for a decision); a job that it needs hasn't completed the same key. Null: it may.
+-- +goose StatementBegin
+create function pawl.waits_for(p_job text, p_key text, p_at timestamptz) returns text language sql stable as $$
+  select case
+      when s.paused_at is not null or exists (select from pawl.periods d where d.job = p_job and d.waits = 'pause') then 'paused'
+      when exists (select from pawl.periods d where d.job = p_job and d.waits = 'decision' and d.scheduled_at < p_at) then 'dead'
+      when exists (select from jsonb_array_elements_text(s.definition -> 'needs') n (job)
+                    where not exists (select from pawl.periods q where q.job = n.job and q.key = p_key and q.state = 'complete')) then 'needs'
+    end
+    from pawl.schedules s where s.job = p_job
+$$;
+-- +goose StatementEnd
+
+-- Some runs have made their periods dead: what the job says of that. The periods behind wait from here on; the schedule
+-- itself is paused by a transaction of its own, which comes after this one (schedules are locked before lanes). Only for
+-- lanes that the transaction has entered.
+-- +goose StatementBegin
+create function pawl.died(p_runs uuid[]) returns void language plpgsql volatile as $$
+begin
+  with d as (
+    update pawl.periods p set waits = case s.definition ->> 'on_dead' when 'pause' then 'pause' else 'decision' end
+      from pawl.runs r join pawl.schedules s on s.job = r.job
+     where r.id = any (p_runs) and p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = r.id and p.state = 'dead'
+       and s.definition ->> 'on_dead' in ('pause', 'hold_next')
+    returning p.job, p.key, p.lock, p.scheduled_at, p.waits
+  )
+  update pawl.periods o set waits = case d.waits when 'pause' then 'paused' else 'dead' end, blocked_by = d.job || ' ' || d.key
+    from d where o.job = d.job and o.lock = d.lock and o.state = 'open' and o.ended_at is null and o.waits is null
+             and (d.waits = 'pause' or o.scheduled_at > d.scheduled_at);
+end $$;
+-- +goose StatementEnd
+
+-- +goose Down
+drop function pawl.died(uuid[]), pawl.waits_for(text, text, timestamptz);
+drop index pawl.periods_start_by, pawl.periods_waiting, pawl.periods_unfinished;
+alter table pawl.periods drop column due_at, drop column late_at, drop column start_by, drop column blocked_by, drop column waits,
+                         drop column priority, drop column origin;
+alter table pawl.schedules drop column retired_by, drop column resume, drop column paused_until, drop column pause_note, drop column paused_by,
+                           drop column paused_at, drop column generation;
