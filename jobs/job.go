@@ -77,7 +77,8 @@ type Job struct {
 	Needs         []Need         // jobs whose period of the same key must be complete first
 	Isolation     pgx.TxIsoLevel // of Run.Tx and Run.Complete: read committed (default), repeatable read, serializable
 	Start         time.Time      // ticks after it are owed; default the moment of registration
-	Func          Func           // required
+	Elsewhere     bool           // its function is in other processes: this one stores the definition, and never runs it
+	Func          Func           // required, unless it is Elsewhere
 }
 
 var jobName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
@@ -97,7 +98,7 @@ func (j Job) withDefaults() (Job, error) {
 	switch {
 	case !jobName.MatchString(j.Name):
 		return j, bad("Name", j.Name, "use a lower-case letter, then up to 62 of a-z, 0-9, _ and -")
-	case j.Func == nil:
+	case j.Func == nil && !j.Elsewhere:
 		return j, bad("Func", nil, "set the function that does the work")
 	case j.TTL < time.Second || j.TTL > 24*time.Hour:
 		return j, bad("TTL", j.TTL, "use 1s to 24h")

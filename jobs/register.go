@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,8 +34,9 @@ update pawl.schedules set lock = $2, definition = $3::text::jsonb, watermark = $
 
 // register stores the definitions of this runner's jobs. Jobs of other runners are left alone.
 func (r *Runner) register(ctx context.Context) error {
-	for _, name := range r.names {
-		if err := r.registerJob(ctx, r.jobs[name]); err != nil {
+	all := r.handled().jobs
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if err := r.registerJob(ctx, all[name]); err != nil {
 			return &JobError{Job: name, Err: err}
 		}
 	}
@@ -130,7 +133,7 @@ func (r *Runner) planRest(ctx context.Context, tx pgx.Tx, p *planned) error {
 
 // noteLater says once that somebody has stored another definition of a job of ours since we have registered it.
 func (r *Runner) noteLater(ctx context.Context, p *planned) {
-	j, ours := r.jobs[p.Job]
+	j, ours := r.handled().jobs[p.Job]
 	if !ours || p.unreadable != nil || p.same(j.definition(r.cfg.App)) {
 		return
 	}

@@ -158,6 +158,16 @@ func exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// atMost allows n arguments.
+func atMost(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usage("%q is one argument too many; see: %s --help", args[n], cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
 // limitFlag bounds a list.
 func limitFlag(cmd *cobra.Command, limit *int) {
 	*limit = 100

@@ -23,7 +23,7 @@ func (c *cli) lint() *cobra.Command {
 	var config string
 	var strict, secrets bool
 	cmd := &cobra.Command{
-		Use: "lint [FILE]", Short: "Say all that is wrong with a job file", Args: cobra.MaximumNArgs(1),
+		Use: "lint [FILE]", Short: "Say all that is wrong with a job file", Args: atMost(1),
 		Long: `Say all that is wrong with a job file, at once, and where: FILE:LINE:COLUMN. Notes tell what was inferred
 from a schedule, and what next year's changes of clocks will do to it.
 
