@@ -39,6 +39,7 @@ type periodRow struct {
 	StartBy   *time.Time `json:"start_by"`
 	LateAt    *time.Time `json:"late_at"`
 	DueAt     *time.Time `json:"due_at"`
+	Repeat    bool       `json:"repeat_effects"`
 	Short     bool       `json:"short"` // it goes on with the job's last row, if that is a stretch of its kind
 }
 
@@ -48,7 +49,7 @@ const insertPeriodsSQL = `
 with p as materialized (
   select * from jsonb_to_recordset($1::text::jsonb) as p(job text, key text, revision int, lock text, state text, reason text, blocked_by text,
          origin text, priority int, start_at timestamptz, end_at timestamptz, at timestamptz, last_at timestamptz, ticks int, most int,
-         not_before timestamptz, start_by timestamptz, late_at timestamptz, due_at timestamptz, short boolean)
+         not_before timestamptz, start_by timestamptz, late_at timestamptz, due_at timestamptz, repeat_effects boolean, short boolean)
 ), longer as (
   update pawl.periods x set last_at = p.last_at, ticks = x.ticks + p.ticks
     from p cross join lateral (select y.job, y.key, y.revision from pawl.periods y
@@ -58,10 +59,10 @@ with p as materialized (
   returning x.job, x.state, x.reason, p.ticks
 ), fresh as (
   insert into pawl.periods (job, key, revision, lock, state, reason, blocked_by, origin, priority, start_at, end_at, scheduled_at, last_at,
-         ticks, max_attempts, not_before, start_by, late_at, due_at, waits, ended_at)
+         ticks, max_attempts, not_before, start_by, late_at, due_at, repeat_effects, waits, ended_at)
   select p.job, p.key, p.revision, p.lock, p.state, nullif(p.reason, ''), nullif(p.blocked_by, ''), p.origin, p.priority, p.start_at, p.end_at,
-         p.at, case when p.ticks > 1 then p.last_at end, p.ticks, p.most, p.not_before, p.start_by, p.late_at, p.due_at,
-         case when p.state = 'open' then pawl.waits_for(p.job, p.key, p.at) end,
+         p.at, case when p.ticks > 1 then p.last_at end, p.ticks, p.most, p.not_before, p.start_by, p.late_at, p.due_at, p.repeat_effects,
+         case p.state when 'open' then pawl.waits_for(p.job, p.key, p.at, p.origin) when 'held' then 'paused' end,
          case when p.state in ('missed', 'skipped') then clock_timestamp() end
     from p where not (p.short and p.job in (select l.job from longer l))
    order by p.job, p.key

@@ -75,6 +75,7 @@ func (r *Runner) planEach(ctx context.Context) error {
 // how many it could plan, and the last name that it has met.
 func (r *Runner) planDue(ctx context.Context, after string, most int) (n int, last string, err error) {
 	var inserted []owed
+	var over []*planned // their pause has ended by itself
 	err = pgx.BeginTxFunc(ctx, r.pool, stepwise(), func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, r.lockTimeoutSQL()); err != nil {
 			return err
@@ -87,6 +88,10 @@ func (r *Runner) planDue(ctx context.Context, after string, most int) (n int, la
 		for _, p := range due {
 			last = p.Job
 			r.noteLater(ctx, p)
+			if p.resumes() {
+				over = append(over, p)
+				continue
+			}
 			if err := r.plans.fill(p); err != nil {
 				r.plans.once(p.Job, func() { r.log.ErrorContext(ctx, "stored schedule can't be planned", "job", p.Job, "error", err) })
 				continue
@@ -97,8 +102,17 @@ func (r *Runner) planDue(ctx context.Context, after string, most int) (n int, la
 		inserted, err = writePlan(ctx, tx, ready)
 		return err
 	})
-	if err == nil {
-		r.tally(ctx, inserted)
+	if err != nil {
+		return n, last, err
+	}
+	r.tally(ctx, inserted)
+	for _, p := range over {
+		switch resumeErr := r.resumeDue(ctx, p); {
+		case resumeErr == nil:
+			n++
+		case !errors.Is(resumeErr, ErrNotPaused): // else another replica was first
+			err = errors.Join(err, fmt.Errorf("jobs: resume %q: %w", p.Job, resumeErr))
+		}
 	}
 	return n, last, err
 }

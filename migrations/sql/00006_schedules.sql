@@ -15,8 +15,9 @@ alter table pawl.schedules
 alter table pawl.periods
     add column origin     text not null default 'schedule',   -- schedule, trigger, backfill, rerun
     add column priority   smallint not null default 0,   -- within its lock; backfill has 1: after what the schedule owes
-    add column waits      text,                          -- an open one: paused, dead, needs; a dead one: decision, pause
+    add column waits      text,                          -- an open or held one: paused, dead, needs; a dead one: decision, pause
     add column blocked_by text,                          -- skipped (overlap), or waits: which period
+    add column repeat_effects boolean not null default false,   -- a rerun that sends again what was sent
     add column start_by   timestamptz,                   -- a first run after it is too late
     add column late_at    timestamptz,                   -- not started by then: late
     add column due_at     timestamptz;                   -- not complete by then: overdue
@@ -26,12 +27,14 @@ create index periods_unfinished on pawl.periods (lock, priority, scheduled_at, j
 create index periods_waiting on pawl.periods (job, scheduled_at) where waits is not null;
 create index periods_start_by on pawl.periods (start_by) where start_by is not null and ended_at is null;
 
--- Why a period may not run yet, whatever its lock's line says: its job is paused; one before it is dead and the job holds the
--- next (a dead period that waits for a decision); a job that it needs hasn't completed the same key. Null: it may.
+-- Why a period may not run yet, whatever its lock's line says: its job is paused (what a person asks for runs all the same);
+-- one before it is dead and the job holds the next (a dead period that waits for a decision); a job that it needs hasn't
+-- completed the same key. Null: it may.
 -- +goose StatementBegin
-create function pawl.waits_for(p_job text, p_key text, p_at timestamptz) returns text language sql stable as $$
+create function pawl.waits_for(p_job text, p_key text, p_at timestamptz, p_origin text) returns text language sql stable as $$
   select case
-      when s.paused_at is not null or exists (select from pawl.periods d where d.job = p_job and d.waits = 'pause') then 'paused'
+      when p_origin in ('schedule', 'backfill')
+       and (s.paused_at is not null or exists (select from pawl.periods d where d.job = p_job and d.waits = 'pause')) then 'paused'
       when exists (select from pawl.periods d where d.job = p_job and d.waits = 'decision' and d.scheduled_at < p_at) then 'dead'
       when exists (select from jsonb_array_elements_text(s.definition -> 'needs') n (job)
                     where not exists (select from pawl.periods q where q.job = n.job and q.key = p_key and q.state = 'complete')) then 'needs'
@@ -60,9 +63,9 @@ end $$;
 -- +goose StatementEnd
 
 -- +goose Down
-drop function pawl.died(uuid[]), pawl.waits_for(text, text, timestamptz);
+drop function pawl.died(uuid[]), pawl.waits_for(text, text, timestamptz, text);
 drop index pawl.periods_start_by, pawl.periods_waiting, pawl.periods_unfinished;
-alter table pawl.periods drop column due_at, drop column late_at, drop column start_by, drop column blocked_by, drop column waits,
+alter table pawl.periods drop column due_at, drop column late_at, drop column start_by, drop column repeat_effects, drop column blocked_by, drop column waits,
                          drop column priority, drop column origin;
 alter table pawl.schedules drop column retired_by, drop column resume, drop column paused_until, drop column pause_note, drop column paused_by,
                            drop column paused_at, drop column generation;

@@ -1,0 +1,157 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// What operators do. Each is one transaction that takes the schedule first, so that no planner and no other operator changes
+// what the job owes meanwhile, and ends with a row of the audit.
+
+var (
+	// ErrPaused is returned when a job is paused that is paused already.
+	ErrPaused = errors.New("jobs: job is paused already")
+	// ErrNotPaused is returned when a job is resumed that isn't paused.
+	ErrNotPaused = errors.New("jobs: job is not paused")
+	// ErrUnknownPeriod is returned for a period that has no row: nothing is known of it.
+	ErrUnknownPeriod = errors.New("jobs: unknown period")
+	// ErrPeriodState is what every [*PeriodStateError] is.
+	ErrPeriodState = errors.New("jobs: not possible in the period's state")
+	// ErrNoReason is returned where a reason is required and none was given.
+	ErrNoReason = errors.New("jobs: reason is empty: say why, for the audit")
+	// ErrTooMany is returned when an act would owe more periods at once than is sane.
+	ErrTooMany = errors.New("jobs: too many periods at once")
+)
+
+// PeriodStateError says that a period can't be acted on in its state, and what to do instead.
+type PeriodStateError struct {
+	Job, Key, State string
+	Fix             string
+}
+
+// Error implements error.
+func (e *PeriodStateError) Error() string {
+	return fmt.Sprintf("jobs: %s %s is %s: %s", e.Job, e.Key, e.State, e.Fix)
+}
+
+// Is makes the error an [ErrPeriodState], and that of the state it names.
+func (e *PeriodStateError) Is(target error) bool {
+	return target == ErrPeriodState || target == ErrComplete && e.State == stateComplete || target == ErrRunning && e.State == stateRunning
+}
+
+const stateRunning = "running"
+
+// operate runs f in one transaction with the job's schedule row locked.
+func operate(ctx context.Context, pool *pgxpool.Pool, job string, f func(ctx context.Context, tx pgx.Tx, p *planned) error) error {
+	return pgx.BeginTxFunc(ctx, pool, stepwise(), func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, storedSQL, job)
+		if err != nil {
+			return err
+		}
+		p, err := pgx.CollectExactlyOneRow(rows, scanPlanned)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("%w %q: no schedule of that name is stored; list them with: pawl job ls", ErrUnknownJob, job)
+		}
+		if err != nil {
+			return err
+		}
+		if p.retired() {
+			return fmt.Errorf("%w %q: it is retired", ErrUnknownJob, job)
+		}
+		if p.schedule, err = p.parse(); err != nil {
+			return err
+		}
+		return f(ctx, tx, p)
+	})
+}
+
+const auditSQL = `insert into pawl.audit (actor, action, job, period, lock, reason, detail)
+values ($1, $2, $3, nullif($4, ''), nullif($5, ''), nullif($6, ''), nullif($7, '')::jsonb)`
+
+// latest is the last revision of a period, as it stands.
+type latest struct {
+	key, lock, state, waits string
+	revision, ticks         int
+	start, end, scheduled   time.Time
+	token                   int64
+	exists                  bool
+}
+
+const latestSQL = `
+select distinct on (key) key, lock, state, coalesce(waits, ''), revision, ticks, start_at, end_at, scheduled_at, coalesce(token, 0)
+  from pawl.periods where job = $1 and key = any ($2::text[]) order by key, revision desc`
+
+func latestOf(ctx context.Context, tx pgx.Tx, job string, keys ...string) (map[string]latest, error) {
+	rows, err := tx.Query(ctx, latestSQL, job, keys)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]latest{}
+	x := latest{exists: true}
+	_, err = pgx.ForEachRow(rows, []any{&x.key, &x.lock, &x.state, &x.waits, &x.revision, &x.ticks, &x.start, &x.end, &x.scheduled, &x.token},
+		func() error { found[x.key] = x; return nil })
+	return found, err
+}
+
+// periodOf is the last revision of a period that must exist.
+func periodOf(ctx context.Context, tx pgx.Tx, job, key string) (latest, error) {
+	found, err := latestOf(ctx, tx, job, key)
+	if err == nil && !found[key].exists {
+		err = fmt.Errorf("%w %s %s: list them with: pawl job ls", ErrUnknownPeriod, job, key)
+	}
+	return found[key], err
+}
+
+// reopenSQL makes ended periods owed again, with all their retries.
+const reopenSQL = `
+update pawl.periods p set state = 'open', reason = 'operator', ended_at = null, not_before = null, start_by = null, late_at = null, blocked_by = null,
+       max_attempts = p.attempts + $4::int, origin = coalesce(nullif($5, ''), p.origin), priority = $6::int,
+       waits = pawl.waits_for(p.job, p.key, p.scheduled_at, coalesce(nullif($5, ''), p.origin))
+  from unnest($2::text[], $3::int[]) q (key, revision)
+ where p.job = $1 and p.key = q.key and p.revision = q.revision and p.state not in ('open', 'running', 'complete')`
+
+// rewaitSQL judges anew what a job's periods wait for, those up to $3. $2 are the lanes that the transaction has entered.
+const rewaitSQL = `
+update pawl.periods p set waits = pawl.waits_for(p.job, p.key, p.scheduled_at, p.origin), blocked_by = null
+ where p.job = $1 and p.waits is not null and p.ended_at is null and p.state in ('open', 'running') and p.lock = any ($2::text[])
+   and p.scheduled_at <= coalesce($3::timestamptz, 'infinity')
+   and pawl.waits_for(p.job, p.key, p.scheduled_at, p.origin) is distinct from p.waits`
+
+const (
+	waitingLocksSQL = `
+select distinct lock from pawl.periods where job = $1 and waits is not null and ended_at is null`
+
+	unfinishedLocksSQL = `
+select distinct lock from pawl.periods where job = $1 and waits is null and ended_at is null`
+)
+
+// enterAll enters the lanes of all periods of the job that run or wait, and those of extra, at once.
+func enterAll(ctx context.Context, tx pgx.Tx, job string, extra ...string) ([]string, error) {
+	locks := slices.Clone(extra)
+	for _, sql := range []string{waitingLocksSQL, unfinishedLocksSQL} {
+		rows, err := tx.Query(ctx, sql, job)
+		if err != nil {
+			return nil, err
+		}
+		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return nil, err
+		}
+		locks = append(locks, found...)
+	}
+	slices.Sort(locks)
+	locks = slices.Compact(locks)
+	_, err := tx.Exec(ctx, laneSQL, locks)
+	return locks, err
+}
+
+// queueAudit queues the row of the audit. detail is JSON, or empty.
+func queueAudit(b *batch, actor, action, job, period, lock, reason, detail string) {
+	b.Queue(auditSQL, actor, action, job, period, lock, reason, detail)
+}

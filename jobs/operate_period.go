@@ -1,0 +1,150 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// RerunConfig says who lets a complete period run again, and why.
+type RerunConfig struct {
+	Actor         string
+	Reason        string // required
+	RepeatEffects bool   // what was sent to others is sent again, under a new idempotency key
+}
+
+// Rerun owes a complete period once more, as its next revision, and returns that; the old revision stays as it is. It returns
+// [ErrUnknownJob], [ErrUnknownPeriod], [ErrNoReason], or a [*PeriodStateError] if the period isn't complete.
+func Rerun(ctx context.Context, pool *pgxpool.Pool, job, key string, c RerunConfig) (revision int, err error) {
+	if strings.TrimSpace(c.Reason) == "" {
+		return 0, ErrNoReason
+	}
+	err = operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
+		last, err := periodOf(ctx, tx, job, key)
+		if err != nil {
+			return err
+		}
+		if last.state != stateComplete {
+			return &PeriodStateError{job, key, last.state, "only what is complete is rerun; retry a dead period, trigger or backfill others"}
+		}
+		revision = last.revision + 1
+		x := p.again(last, originRerun)
+		x.Repeat = c.RepeatEffects
+		b := laneBatch(last.lock, func(b *batch) {
+			queueOwe(b, []periodRow{x}, &[]owed{})
+			queueAudit(b, c.Actor, "rerun", job, key, last.lock, c.Reason, detail(map[string]any{"revision": revision, "repeat_effects": c.RepeatEffects}))
+		})
+		return tx.SendBatch(ctx, b).Close()
+	})
+	return revision, err
+}
+
+// again is the row of a period's next revision.
+func (p *planned) again(last latest, origin string) periodRow {
+	return periodRow{
+		Job: p.Job, Key: last.key, Revision: last.revision + 1, Lock: last.lock, State: stateOpen, Origin: origin,
+		StartAt: last.start, EndAt: last.end, At: last.scheduled, LastAt: last.scheduled, Ticks: 1, Most: p.runs,
+	}
+}
+
+// Retry owes a dead period again, with all its retries. What waited behind it waits on until it is complete, since it comes
+// first. It returns [ErrUnknownJob], [ErrUnknownPeriod], or a [*PeriodStateError] if the period isn't dead.
+func Retry(ctx context.Context, pool *pgxpool.Pool, job, key, actor string) error {
+	return operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
+		last, err := periodOf(ctx, tx, job, key)
+		if err != nil {
+			return err
+		}
+		if last.state != stateDead {
+			return &PeriodStateError{job, key, last.state, retryFix(last.state)}
+		}
+		locks, err := enterAll(ctx, tx, job, last.lock)
+		if err != nil {
+			return err
+		}
+		var b batch
+		b.Queue(reopenSQL, job, []string{key}, []int{last.revision}, p.runs, "", 0)
+		b.Queue(rewaitSQL, job, locks, nil)
+		queueAudit(&b, actor, "retry", job, key, last.lock, "", "")
+		b.Queue(leaveSQL, locks)
+		return tx.SendBatch(ctx, &b).Close()
+	})
+}
+
+const stateDead = "dead"
+
+func retryFix(state string) string {
+	switch state {
+	case stateOpen, stateRunning:
+		return "it is owed already; follow it with: pawl why"
+	case stateComplete:
+		return "rerun it, with a reason"
+	}
+	return "only what is dead is retried; trigger or backfill it"
+}
+
+const (
+	// The lock before the lane: a run that ends at this moment takes them in that order.
+	lockRowSQL = `select from pawl.locks where name = $1 for no key update`
+
+	cancelSQL = `
+update pawl.periods set state = 'cancelled', reason = 'operator', ended_at = coalesce(ended_at, clock_timestamp()), not_before = null, waits = null
+ where job = $1 and key = $2 and revision = $3 and state in ('open', 'running', 'held', 'dead')`
+
+	// It never waits for guards. From its commit no new guard and no renewal passes.
+	cancelForceSQL = `
+with mine as materialized (
+  select l.*, p.run from pawl.periods p join pawl.locks l on l.name = p.lock and l.token = p.token and l.grant_id = p.run
+   where p.job = $1 and p.key = $2 and p.revision = $3 and p.state = 'cancelled'
+), freed as (
+  update pawl.locks l set grant_id = null, holder = null, key = null, request_id = null, expires_at = null, renewed_at = clock_timestamp()
+    from mine m where l.name = m.name
+)
+insert into pawl.tenures (lock, token, grant_id, holder, key, request_id, acquired_at, expires_at, ended_at, how, beats, longest_gap)
+select name, token, grant_id, holder, key, request_id, acquired_at, expires_at, clock_timestamp(), 'forced', beats, longest_gap from mine`
+)
+
+// Cancel ends a period that is owed, held, running or dead: it doesn't run any more. A run that is under way loses its lease
+// at once; what it has not committed by then it can't commit any more, and the next period starts when its run has been
+// swept. What waited behind a dead period goes on. It returns [ErrUnknownJob], [ErrUnknownPeriod], [ErrNoReason], or a
+// [*PeriodStateError] if the period has ended already.
+func Cancel(ctx context.Context, pool *pgxpool.Pool, job, key, actor, reason string) error {
+	if strings.TrimSpace(reason) == "" {
+		return ErrNoReason
+	}
+	return operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, _ *planned) error {
+		last, err := periodOf(ctx, tx, job, key)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, lockRowSQL, last.lock); err != nil {
+			return err
+		}
+		locks, err := enterAll(ctx, tx, job, last.lock)
+		if err != nil {
+			return err
+		}
+		if last, err = periodOf(ctx, tx, job, key); err != nil { // as it is now that nobody may change it
+			return err
+		}
+		var b batch
+		b.Queue(cancelSQL, job, key, last.revision)
+		switch last.state {
+		case stateOpen, "held", stateDead:
+		case stateRunning:
+			b.Queue(cancelForceSQL, job, key, last.revision)
+		default:
+			return &PeriodStateError{job, key, last.state, "it has ended; there is nothing to cancel"}
+		}
+		b.Queue(rewaitSQL, job, locks, nil)
+		queueAudit(&b, actor, "cancel", job, key, last.lock, reason, detail(map[string]any{"was": last.state, "token": last.token}))
+		b.Queue(leaveSQL, locks)
+		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+			return fmt.Errorf("jobs: cancel %s %s: %w", job, key, err)
+		}
+		return nil
+	})
+}
