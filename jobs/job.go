@@ -50,6 +50,8 @@ type Need struct{ Job string }
 // Job is what to do and when it is owed. The zero value of a field means its default.
 type Job struct {
 	Name          string        // ^[a-z][a-z0-9_-]{0,62}$, never renamed
+	Kind          string        // for people: command, sql, http or "", which is Go
+	Badge         string        // how its work is fenced, in words, for people
 	Owner         string        // the team that is asked about it; shown on page, alert and lock
 	Schedule      string        // see package schedule: five fields, @every, @daily …, @at, @manual
 	Seconds       bool          // Schedule has six fields, of which the first is seconds

@@ -7,6 +7,12 @@ import (
 	"slices"
 )
 
+// Check returns the first field of the job that can't be used, as [Runner.Add] does.
+func (j Job) Check() error {
+	_, err := j.withDefaults()
+	return err
+}
+
 // setJobs makes all the jobs that this process has, of which it stores and runs those that are named.
 func (r *Runner) setJobs(all map[string]Job, names []string) {
 	r.changing.Lock()

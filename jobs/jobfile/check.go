@@ -23,6 +23,9 @@ func (r *reader) check(f *File) {
 		}
 	}
 	r.checkNeeds(f)
+	for i := range f.Jobs {
+		r.checkLoad(&f.Jobs[i], index(i))
+	}
 }
 
 var nameText = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
