@@ -152,6 +152,9 @@ func (r *Runner) ended(ctx context.Context, run *Run, outcome string, ok bool, c
 		log.WarnContext(ctx, "run ended", "outcome", outcome, "error", message(cause), "attempts_left", run.most-run.Attempt)
 	}
 	r.count(ctx, run, outcome, ok)
+	if ok && outcome == stateComplete {
+		r.wakeDependents(ctx, run.Job, run.Period.Key)
+	}
 }
 
 // count counts the period's new state.
@@ -166,6 +169,9 @@ func (r *Runner) count(ctx context.Context, run *Run, outcome string, ok bool) {
 	case outcome == stateFinal || outcome == stateUncertain || outcome != stateDrained && run.Attempt >= run.most:
 		r.log.ErrorContext(ctx, "period is dead: no run of it is left", "job", run.Job, "period", run.Period.Key, "runs", run.Attempt, "outcome", outcome)
 		r.metrics.Periods.WithLabelValues(run.Job, "dead", outcome).Inc()
+		if run.job.OnDead == OnDeadPause {
+			r.tryPauseDead(ctx, run.Job)
+		}
 	}
 }
 

@@ -74,6 +74,19 @@ func operate(ctx context.Context, pool *pgxpool.Pool, job string, f func(ctx con
 const auditSQL = `insert into pawl.audit (actor, action, job, period, lock, reason, detail)
 values ($1, $2, $3, nullif($4, ''), nullif($5, ''), nullif($6, ''), nullif($7, '')::jsonb)`
 
+// planUp plans a schedule's ticks up to now, or to the end of its pause.
+func planUp(ctx context.Context, tx pgx.Tx, p *planned) error {
+	for more := true; more; more = p.watermark.Before(p.until()) {
+		if err := (*planCache)(nil).fill(p); err != nil {
+			return err
+		}
+		if _, err := writePlan(ctx, tx, []*planned{p}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // latest is the last revision of a period, as it stands.
 type latest struct {
 	key, lock, state, waits string

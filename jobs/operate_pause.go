@@ -120,6 +120,15 @@ func (r *Runner) pauseDead(ctx context.Context, job string) error {
 	return err
 }
 
+// tryPauseDead does so after the end of a run; if it can't, the backstop does.
+func (r *Runner) tryPauseDead(ctx context.Context, job string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	if err := r.pauseDead(ctx, job); err != nil {
+		r.log.WarnContext(ctx, "job with a dead period is not paused yet: the backstop does it", "job", job, "error", err)
+	}
+}
+
 // pauseMarked pauses what a process left to be paused that died after its commit.
 func (r *Runner) pauseMarked(ctx context.Context) error {
 	rows, err := r.pool.Query(ctx, markedSQL)

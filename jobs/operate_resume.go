@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -65,14 +66,8 @@ func resume(ctx context.Context, tx pgx.Tx, p *planned, actor string, owe schedu
 	if err != nil {
 		return 0, err
 	}
-	// A pass at least: it also sets the time of the next look.
-	for more := true; more; more = p.watermark.Before(p.until()) {
-		if err := (*planCache)(nil).fill(p); err != nil {
-			return 0, err
-		}
-		if _, err := writePlan(ctx, tx, []*planned{p}); err != nil {
-			return 0, err
-		}
+	if err := planUp(ctx, tx, p); err != nil {
+		return 0, err
 	}
 	rows, err := tx.Query(ctx, heldSQL, p.Job)
 	if err != nil {
@@ -178,6 +173,9 @@ func (p *planned) split(h held, owe schedule.CatchUp, o *released) error {
 // resumeDue resumes a job whose pause has ended by itself.
 func (r *Runner) resumeDue(ctx context.Context, p *planned) error {
 	n, err := Resume(ctx, r.pool, p.Job, r.cfg.Holder, schedule.CatchUp(p.resume))
+	if errors.Is(err, ErrTooMany) { // nobody is there to be asked
+		n, err = Resume(ctx, r.pool, p.Job, r.cfg.Holder, schedule.CatchUpLatest)
+	}
 	if err == nil {
 		r.log.InfoContext(ctx, "job resumed: its pause is over", "job", p.Job, "until", p.pausedTill, "owed", n)
 	}

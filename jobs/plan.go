@@ -106,6 +106,11 @@ func (r *Runner) planDue(ctx context.Context, after string, most int) (n int, la
 		return n, last, err
 	}
 	r.tally(ctx, inserted)
+	for _, x := range inserted {
+		if x.waits == "needs" { // what it needs may have been completed meanwhile, by one who couldn't see it
+			err = errors.Join(err, r.rewait(ctx, x.job, ""))
+		}
+	}
 	for _, p := range over {
 		switch resumeErr := r.resumeDue(ctx, p); {
 		case resumeErr == nil:

@@ -22,25 +22,33 @@ values ($1, 'replan', $2, $3, jsonb_build_object('watermark', $4::timestamptz, '
 
 	// A conflict is another replica that registers at the same moment: its row is looked at next.
 	storeSQL = `
-insert into pawl.schedules (job, app, lock, definition, watermark, next_at)
-values ($1, $2, $3, $4::text::jsonb, coalesce($5::timestamptz, clock_timestamp()), $6::timestamptz)
+insert into pawl.schedules (job, app, lock, definition, watermark, next_at, generation)
+values ($1, $2, $3, $4::text::jsonb, coalesce($5::timestamptz, clock_timestamp()), $6::timestamptz, $7)
 on conflict (job) do nothing`
 
 	editSQL = `
 update pawl.schedules set lock = $2, definition = $3::text::jsonb, watermark = $4::timestamptz, next_at = $5::timestamptz,
-       changed_at = clock_timestamp(), retired_at = null
+       generation = $6, changed_at = clock_timestamp(), retired_at = null, retired_by = null
  where job = $1`
 )
 
-// register stores the definitions of this runner's jobs. Jobs of other runners are left alone.
+// register stores the definitions of this runner's jobs and, if they are the whole app, retires the app's others.
 func (r *Runner) register(ctx context.Context) error {
-	all := r.handled().jobs
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if err := r.registerJob(ctx, all[name]); err != nil {
+	mine := r.handled().jobs
+	if err := r.checkNeeds(ctx, mine); err != nil {
+		return err
+	}
+	if r.cfg.WholeApp {
+		if err := r.retireAbsent(ctx, mine, r.cfg.AllowRetire); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(mine)) {
+		if err := r.registerJob(ctx, mine[name]); err != nil {
 			return &JobError{Job: name, Err: err}
 		}
 	}
-	return nil
+	return r.loadNeeds(ctx)
 }
 
 func (r *Runner) registerJob(ctx context.Context, j Job) error {
@@ -82,35 +90,47 @@ func (r *Runner) store(ctx context.Context, tx pgx.Tx, j Job) error {
 	if !j.Start.IsZero() {
 		start, now = &j.Start, j.Start
 	}
-	_, err = tx.Exec(ctx, storeSQL, j.Name, d.App, d.Lock, string(d.json()), start, nextAt(s, now))
+	_, err = tx.Exec(ctx, storeSQL, j.Name, d.App, d.Lock, string(d.json()), start, nextAt(s, now), r.cfg.Generation)
 	return err
 }
 
 // edit replaces a stored definition. Ticks up to now are planned by the old one first, or they would be lost.
 func (r *Runner) edit(ctx context.Context, tx pgx.Tx, j Job, old *planned) error {
 	d := j.definition(r.cfg.App)
-	if old.App != d.App {
+	switch {
+	case old.App != d.App:
 		return fmt.Errorf("it %w, %q: rename this job, or set jobs.Config.App to %q", errOtherApp, old.App, old.App)
-	}
-	if old.unreadable == nil && old.same(d) && !old.retired() {
+	case old.generation > r.cfg.Generation:
+		r.noteLater(ctx, old)
+		return nil
+	case old.unreadable == nil && old.same(d) && !old.retired() && old.generation == r.cfg.Generation:
 		return nil
 	}
 	s, err := d.parse()
 	if err != nil {
 		return err
 	}
-	now := old.now
-	if j.Start.After(now) {
-		now = j.Start
-	}
-	if !old.retired() {
+	back := old.comesBack()
+	if !old.retired() || back {
 		if err := r.planRest(ctx, tx, old); err != nil {
 			return err
 		}
 	}
-	r.log.InfoContext(ctx, "schedule changed", "job", j.Name, "was", old.Schedule, "is", d.Schedule)
-	old.watermark = now
-	_, err = tx.Exec(ctx, editSQL, j.Name, d.Lock, string(d.json()), now, old.nextAt(s))
+	if back {
+		if err := r.reopenRetired(ctx, tx, old); err != nil {
+			return err
+		}
+	}
+	if !old.retired() && old.same(d) { // only the generation is new
+		d = old.definition
+	} else {
+		r.log.InfoContext(ctx, "schedule changed", "job", j.Name, "was", old.Schedule, "is", d.Schedule)
+	}
+	old.watermark = old.now
+	if j.Start.After(old.now) {
+		old.watermark = j.Start
+	}
+	_, err = tx.Exec(ctx, editSQL, j.Name, d.Lock, string(d.json()), old.watermark, old.nextAt(s), r.cfg.Generation)
 	return err
 }
 
@@ -131,7 +151,7 @@ func (r *Runner) planRest(ctx context.Context, tx pgx.Tx, p *planned) error {
 	return nil
 }
 
-// noteLater says once that somebody has stored another definition of a job of ours since we have registered it.
+// noteLater says once that another definition of a job of ours is stored.
 func (r *Runner) noteLater(ctx context.Context, p *planned) {
 	j, ours := r.handled().jobs[p.Job]
 	if !ours || p.unreadable != nil || p.same(j.definition(r.cfg.App)) {

@@ -13,7 +13,7 @@ func (j Job) Check() error {
 	return err
 }
 
-// setJobs makes all the jobs that this process has, of which it stores and runs those that are named.
+// setJobs makes all the jobs that this process has. It runs those that are named, and that aren't elsewhere.
 func (r *Runner) setJobs(all map[string]Job, names []string) {
 	r.changing.Lock()
 	defer r.changing.Unlock()
@@ -28,40 +28,111 @@ func (r *Runner) setJobs(all map[string]Job, names []string) {
 
 // Change is what [Runner.Reload] is to do.
 type Change struct {
-	Set    []Job    // added, or put in place of those of the same name
-	Keep   []string // that stay as they are, such as those whose new definition is wrong
-	Allow  int      // how many may be retired where that would be refused, see Config.AllowRetire
-	Retire bool     // the app's jobs that are in neither are retired, also those that other processes have stored
+	Set         []Job    // these are added, or take the place of those of the same name
+	Keep        []string // these stay as they are, such as those whose new definition is wrong
+	AllowRetire int      // as in [Config]
 }
 
 // Reload changes the jobs of a runner that runs. Each is stored and taken over by itself: the error is an errors.Join of
-// one [*JobError] for each that could not be, which stays as it was. Runs that are under way end as they began.
+// one [*JobError] for each that couldn't be, which stays as it was. What is in neither list this process doesn't run any
+// more; with Config.WholeApp it is retired, unless that is a [*RetireError]. Runs that are under way end as they began.
 func (r *Runner) Reload(ctx context.Context, c Change) error {
-	if !r.started.Load() || r.draining.Load() {
-		return r.Ready()
+	if err := r.Ready(); err != nil {
+		return err
 	}
 	r.reloading.Lock()
 	defer r.reloading.Unlock()
 	have := r.handled()
-	all := maps.Clone(have.jobs)
-	var errs []error
-	names := slices.Clone(c.Keep)
-	for _, j := range c.Set {
-		names = append(names, j.Name)
-		j, err := j.withDefaults()
-		if err == nil {
-			err = r.registerJob(ctx, j)
+	mine := map[string]Job{}
+	for _, name := range c.Keep {
+		if j, there := have.jobs[name]; there {
+			mine[name] = j
 		}
+	}
+	fresh, errs := r.checkChange(ctx, c.Set, mine, have.jobs)
+	for _, j := range fresh {
+		if err := r.registerJob(ctx, j); err != nil {
+			errs = append(errs, &JobError{Job: j.Name, Err: err})
+			back(mine, j.Name, have.jobs)
+		}
+	}
+	if r.cfg.WholeApp {
+		err := r.retireAbsent(ctx, mine, c.AllowRetire)
+		if refused := (*RetireError)(nil); errors.As(err, &refused) {
+			for _, name := range refused.Absent {
+				back(mine, name, have.jobs)
+			}
+		}
+		errs = append(errs, err)
+	}
+	errs = append(errs, r.loadNeeds(ctx))
+	all := maps.Clone(have.jobs) // a run that was granted a moment ago finds its job still
+	maps.Copy(all, mine)
+	r.setJobs(all, slices.Sorted(maps.Keys(mine)))
+	errs = append(errs, r.clients.set(ctx, r.handled().names))
+	r.log.InfoContext(ctx, "jobs reloaded", "jobs", slices.Sorted(maps.Keys(mine)))
+	return errors.Join(errs...)
+}
+
+// checkChange puts into mine what can be taken over, and returns that.
+func (r *Runner) checkChange(ctx context.Context, set []Job, mine, old map[string]Job) (fresh []Job, errs []error) {
+	for _, j := range set {
+		good, err := j.withDefaults()
 		if err != nil {
 			errs = append(errs, &JobError{Job: j.Name, Err: err})
+			back(mine, j.Name, old)
 			continue
 		}
-		all[j.Name] = j
+		mine[j.Name] = good
+		fresh = append(fresh, good)
 	}
-	slices.Sort(names)
-	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { _, there := all[name]; return !there })
-	r.setJobs(all, names)
-	errs = append(errs, r.clients.set(ctx, r.handled().names))
-	r.log.InfoContext(ctx, "jobs reloaded", "jobs", names)
-	return errors.Join(errs...)
+	for range set { // one that is taken out may have been another's need
+		err := r.checkNeeds(ctx, mine)
+		var bad *ConfigError
+		if !errors.As(err, &bad) {
+			if err != nil {
+				errs = append(errs, err)
+			}
+			break
+		}
+		errs = append(errs, &JobError{Job: bad.Job, Err: err})
+		back(mine, bad.Job, old)
+		fresh = slices.DeleteFunc(fresh, func(j Job) bool { return j.Name == bad.Job })
+	}
+	return fresh, errs
+}
+
+// back keeps the old version of a job, if there is one.
+func back(mine map[string]Job, name string, old map[string]Job) {
+	delete(mine, name)
+	if j, there := old[name]; there {
+		mine[name] = j
+	}
+}
+
+// Store stores the definitions of the runner's jobs, as Run does when it begins, and runs nothing. It retires nothing.
+func (r *Runner) Store(ctx context.Context) error {
+	if r.running.Swap(true) {
+		return errRanTwice
+	}
+	r.pool = r.cfg.Pool
+	r.cfg.WholeApp = false
+	return r.register(ctx)
+}
+
+var errRanTwice = errors.New("jobs: Run was called twice: make a runner for each")
+
+const idleSQL = `
+select not exists (select from pawl.schedules where retired_at is null and next_at <= clock_timestamp() and job = any ($1::text[]))
+   and not exists (select from pawl.periods p where p.ended_at is null and p.state in ('open', 'running') and p.job = any ($1::text[])
+                      and (p.waits is null or p.waits = 'needs' and pawl.waits_for(p.job, p.key, p.scheduled_at, p.origin) is null))`
+
+// Idle reports whether nothing is due, owed or running of the jobs that this process runs. What waits for a person, for
+// another job or for the end of a pause isn't owed yet; what waits for its next run is.
+func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
+	if err := r.Ready(); err != nil {
+		return false, nil //nolint:nilerr // it hasn't begun
+	}
+	err = r.pool.QueryRow(ctx, idleSQL, r.handled().names).Scan(&idle)
+	return idle, err
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -10,13 +11,13 @@ import (
 )
 
 const (
-	retireSQL = `update pawl.schedules set retired_at = clock_timestamp(), next_at = null where job = $1 and retired_at is null`
+	retireSQL = `update pawl.schedules set retired_at = clock_timestamp(), retired_by = $2, next_at = null where job = $1 and retired_at is null`
 
 	lockedInSQL = `select distinct lock from pawl.periods where job = $1 and ended_at is null order by lock`
 
 	// A run that is under way may finish: only what waits is cancelled.
 	cancelOpenSQL = `
-update pawl.periods set state = 'cancelled', reason = 'retired', ended_at = clock_timestamp(), not_before = null
+update pawl.periods set state = 'cancelled', reason = 'retired', ended_at = clock_timestamp(), not_before = null, waits = null
  where job = $1 and state in ('open', 'held') and lock = any ($2::text[])`
 
 	auditRetireSQL = `insert into pawl.audit (actor, action, job, reason) values ($1, 'retire', $2, $3)`
@@ -28,21 +29,30 @@ update pawl.periods set state = 'cancelled', reason = 'retired', ended_at = cloc
 // no error.
 func Retire(ctx context.Context, pool *pgxpool.Pool, job, actor, reason string) (cancelled int64, err error) {
 	err = pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		cancelled, err = retire(ctx, tx, job, actor, reason)
+		cancelled, err = retire(ctx, tx, job, actor, actor, reason)
 		return err
 	})
 	return cancelled, err
 }
 
-func retire(ctx context.Context, tx pgx.Tx, job, actor, reason string) (int64, error) {
+func retire(ctx context.Context, tx pgx.Tx, job, by, actor, reason string) (int64, error) {
 	rows, err := tx.Query(ctx, storedSQL, job) // the schedule first: no planner owes more meanwhile
 	if err != nil {
 		return 0, err
 	}
-	if _, err := pgx.CollectExactlyOneRow(rows, func(pgx.CollectableRow) (struct{}, error) { return struct{}{}, nil }); err != nil {
+	p, err := pgx.CollectExactlyOneRow(rows, scanPlanned)
+	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, fmt.Errorf("%w %q: no schedule of that name is stored; list them with: pawl job ls", ErrUnknownJob, job)
 	}
-	if _, err := tx.Exec(ctx, retireSQL, job); err != nil {
+	if err != nil {
+		return 0, err
+	}
+	if _, err := p.parse(); err == nil && !p.retired() { // the last ticks have rows too
+		if err := planUp(ctx, tx, p); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := tx.Exec(ctx, retireSQL, job, by); err != nil {
 		return 0, err
 	}
 	rows, err = tx.Query(ctx, lockedInSQL, job)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -34,6 +33,9 @@ type Config struct {
 	Pool        *pgxpool.Pool         // what jobs write through; the runner opens connections of its own beside it
 	Direct      *pgxpool.Pool         // the same database past a pooler, for LISTEN; default Pool, and polling where that is pooled
 	App         string                // whose jobs these are; default "default"
+	Generation  int64                 // of the jobs' definitions: a stored one of a higher generation is left as it is; default 0
+	WholeApp    bool                  // these are all jobs of App: stored ones that are not among them are retired
+	AllowRetire int                   // with WholeApp: so many may be retired at once; default 30 % of the app's jobs, or 2
 	Holder      string                // unique among live processes; default host/pid/random
 	Concurrency int                   // runs at a time, 1 to 1000; default 10
 	Grace       time.Duration         // for runs to finish at shutdown, and for a function to return after its context has ended; default 30s
@@ -68,7 +70,8 @@ type Runner struct {
 	gone      chan struct{} // closed when stuck functions aren't waited for any more
 	sweepNow  chan struct{}
 	live      runs
-	arrived   sync.Map // ids of the deliveries that this process works
+	needed    atomic.Pointer[map[string][]string] // by job: those that need it
+	arrived   sync.Map                            // ids of the deliveries that this process works
 	stuck     atomic.Int64
 	names     []string // of the jobs whose function it has, sorted; guarded and replaced as jobs is
 	ttls      []int64  // their TTLs in ms
@@ -123,7 +126,7 @@ func (r *Runner) Add(j Job) error {
 // error if it can't begin. A runner runs once.
 func (r *Runner) Run(ctx context.Context) error {
 	if r.running.Swap(true) {
-		return errors.New("jobs: Run was called twice: make a runner for each")
+		return errRanTwice
 	}
 	r.setJobs(r.jobs, slices.Sorted(maps.Keys(r.jobs)))
 	polling, err := r.open(ctx)

@@ -19,6 +19,7 @@ const (
 	outcomeStarted = "started"
 	outcomeBusy    = "busy"    // the lock is held by somebody outside
 	outcomeNothing = "nothing" // no period of ours may run now
+	outcomeLate    = "late"    // the oldest period has not started in time
 	outcomeAdopt   = "adopt"   // the server has restarted: no token before pawl.adopt
 )
 

@@ -64,6 +64,10 @@ select lost.job, lost.key, lost.attempt, lost.token, coalesce(lost.holder, ''), 
 const sweepAdvanceSQL = `
 select pawl.advance(array[$2::text]) where exists (select from pawl.runs where id = $1::text::uuid and ended_at is not null)`
 
+const sweepDiedSQL = `
+select pawl.died(array[r.id]) from pawl.runs r join pawl.periods p on p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = r.id
+ where r.id = $1::text::uuid and p.state = 'dead'`
+
 // Backends that still block a lease which ended more than a second ago: their guard has set the name. A holder that
 // died inside a statement would block its successor for as long as that runs. The name is the token alone, and after a
 // restart every lock that is new gets the same one: a token that is anywhere live is spared.
@@ -110,6 +114,7 @@ func (r *Runner) sweep(ctx context.Context) (again time.Duration, err error) {
 
 func (r *Runner) sweepRun(ctx context.Context, run, lock string) error {
 	var b pgx.Batch
+	died := ""
 	b.Queue(sweepSQL, run, lock).Query(func(rows pgx.Rows) error {
 		var job, key, holder, state, period string
 		var attempt int
@@ -120,13 +125,19 @@ func (r *Runner) sweepRun(ctx context.Context, run, lock string) error {
 			if period == "dead" {
 				r.log.ErrorContext(ctx, "period is dead: no run of it is left", "job", job, "period", key, "runs", attempt, "outcome", stateLost)
 				r.metrics.Periods.WithLabelValues(job, "dead", stateLost).Inc()
+				died = job
 			}
 			return nil
 		})
 		return err
 	})
+	b.Queue(sweepDiedSQL, run)
 	b.Queue(sweepAdvanceSQL, run, lock)
-	return r.transact(ctx, &b)
+	err := r.transact(ctx, &b)
+	if err == nil && died != "" {
+		r.tryPauseDead(ctx, died)
+	}
+	return err
 }
 
 func (r *Runner) terminate(ctx context.Context) error {

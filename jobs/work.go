@@ -45,6 +45,11 @@ func (r *Runner) begin(ctx context.Context, name string, delivery int64) *Run {
 			// The backstop ends this delivery, and the sweep the run, if there is one.
 			r.log.WarnContext(ctx, "start had no answer", "lock", name, "error", err)
 			return nil
+		case s.outcome == outcomeLate:
+			if err := r.expire(ctx, name); err != nil {
+				r.log.WarnContext(ctx, "what is too late isn't recorded yet: the backstop does it", "lock", name, "error", err)
+			}
+			return nil // another delivery has been made for what comes next
 		case s.outcome != outcomeAdopt || adopted:
 			return s.run
 		}
@@ -87,7 +92,7 @@ func (r *Runner) period(root context.Context, run *Run, more bool) *Run {
 	defer stop()
 	r.live.add(run)
 	defer r.live.remove(run)
-	if run.Attempt == 1 {
+	if run.Attempt == 1 && run.Revision == 1 {
 		r.metrics.Lateness.WithLabelValues(run.Job).Observe(run.lease.AcquiredAt.Sub(run.ScheduledAt).Seconds())
 	}
 	if r.log.Enabled(ctx, slog.LevelInfo) {

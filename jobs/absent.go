@@ -1,0 +1,104 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrRetire is what every [*RetireError] is.
+var ErrRetire = errors.New("jobs: too many jobs would be retired")
+
+// RetireError says that an app lacks so many of its stored jobs that it looks like a mistake.
+type RetireError struct {
+	App    string
+	Absent []string // by name
+	Known  int      // jobs that the app has stored
+}
+
+// Error implements error.
+func (e *RetireError) Error() string {
+	return fmt.Sprintf("jobs: %d of %d known jobs of app %q are absent and would be retired (%s): pass --allow-retire %d, or set Config.AllowRetire, if intended",
+		len(e.Absent), e.Known, e.App, strings.Join(e.Absent, ", "), len(e.Absent))
+}
+
+// Is makes the error an [ErrRetire].
+func (e *RetireError) Is(target error) bool { return target == ErrRetire }
+
+const (
+	appJobsSQL = `select job, generation from pawl.schedules where app = $1 and retired_at is null order by job`
+
+	byAbsent     = "absent"  // who has retired a job that its app doesn't have any more
+	comesBackFor = time.Hour // after it a job that comes back begins anew
+
+	// What its retirement has cancelled is owed again.
+	reopenRetiredSQL = `
+update pawl.periods p set state = 'open', reason = null, ended_at = null, waits = pawl.waits_for(p.job, p.key, p.scheduled_at, p.origin)
+ where p.job = $1 and p.state = 'cancelled' and p.reason = 'retired' and p.ended_at >= $2::timestamptz and p.lock = any ($3::text[])`
+
+	retiredLocksSQL = `
+select distinct lock from pawl.periods where job = $1 and state = 'cancelled' and reason = 'retired' and ended_at >= $2::timestamptz`
+)
+
+// retireAbsent retires the app's stored jobs that are not among ours, which are all that there are.
+func (r *Runner) retireAbsent(ctx context.Context, mine map[string]Job, allow int) error {
+	rows, err := r.pool.Query(ctx, appJobsSQL, r.cfg.App)
+	if err != nil {
+		return err
+	}
+	known := 0
+	var absent []string
+	var job string
+	var generation int64
+	_, err = pgx.ForEachRow(rows, []any{&job, &generation}, func() error {
+		known++
+		if _, ours := mine[job]; !ours && generation <= r.cfg.Generation {
+			absent = append(absent, job)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if n := len(absent); n > allow && n >= 3 && n*10 > known*3 {
+		return &RetireError{r.cfg.App, absent, known}
+	}
+	for _, job := range absent {
+		var cancelled int64
+		err := pgx.BeginTxFunc(ctx, r.pool, stepwise(), func(tx pgx.Tx) (err error) {
+			cancelled, err = retire(ctx, tx, job, byAbsent, r.cfg.Holder, "app "+r.cfg.App+" has it no more")
+			return err
+		})
+		if err != nil {
+			return &JobError{Job: job, Err: err}
+		}
+		r.log.WarnContext(ctx, "job retired: its app has it no more", "job", job, "app", r.cfg.App, "cancelled", cancelled)
+	}
+	return nil
+}
+
+// comesBack reports whether a job was retired a short while ago only because a replica with another file didn't have it: in
+// a rolling deploy that may happen to and fro, and costs no tick.
+func (p *planned) comesBack() bool {
+	return p.retired() && p.retiredBy == byAbsent && p.now.Sub(*p.retiredAt) < comesBackFor
+}
+
+func (r *Runner) reopenRetired(ctx context.Context, tx pgx.Tx, p *planned) error {
+	rows, err := tx.Query(ctx, retiredLocksSQL, p.Job, p.retiredAt)
+	if err != nil {
+		return err
+	}
+	locks, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(locks) == 0 {
+		return err
+	}
+	var b batch
+	b.Queue(laneSQL, locks)
+	b.Queue(reopenRetiredSQL, p.Job, p.retiredAt, locks)
+	b.Queue(leaveSQL, locks)
+	return tx.SendBatch(ctx, &b).Close()
+}
