@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 )
 
 // Check returns the first field of the job that can't be used, as [Runner.Add] does.
@@ -123,16 +124,18 @@ func (r *Runner) Store(ctx context.Context) error {
 var errRanTwice = errors.New("jobs: Run was called twice: make a runner for each")
 
 const idleSQL = `
-select not exists (select from pawl.schedules where retired_at is null and next_at <= clock_timestamp() and job = any ($1::text[]))
+select not exists (select from pawl.schedules where retired_at is null and next_at <= $2::timestamptz and job = any ($1::text[]))
    and not exists (select from pawl.periods p where p.ended_at is null and p.state in ('open', 'running') and p.job = any ($1::text[])
+                      and p.scheduled_at <= $2::timestamptz
                       and (p.waits is null or p.waits = 'needs' and pawl.waits_for(p.job, p.key, p.scheduled_at, p.origin) is null))`
 
-// Idle reports whether nothing is due, owed or running of the jobs that this process runs. What waits for a person, for
-// another job or for the end of a pause isn't owed yet; what waits for its next run is.
-func (r *Runner) Idle(ctx context.Context) (idle bool, err error) {
+// Idle reports whether nothing is left of what was owed or due at a moment, by the database's clock, of the jobs that this
+// process runs. What waits for a person, for another job or for the end of a pause isn't owed yet; what waits for its next
+// run is.
+func (r *Runner) Idle(ctx context.Context, asOf time.Time) (idle bool, err error) {
 	if err := r.Ready(); err != nil {
 		return false, nil //nolint:nilerr // it hasn't begun
 	}
-	err = r.pool.QueryRow(ctx, idleSQL, r.handled().names).Scan(&idle)
+	err = r.pool.QueryRow(ctx, idleSQL, r.handled().names, asOf).Scan(&idle)
 	return idle, err
 }

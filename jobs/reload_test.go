@@ -98,7 +98,7 @@ func TestARunnerIsIdleWhenNothingIsOwed(t *testing.T) {
 	job := jobs.Job{Name: "j", Schedule: "@manual", Func: func(context.Context, *jobs.Run) error { <-held; return nil }}
 	r, _, _ := start(t, jobs.Config{Pool: pool}, job)
 	idle := func() bool {
-		is, err := r.Idle(t.Context())
+		is, err := r.Idle(t.Context(), time.Now().Add(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}

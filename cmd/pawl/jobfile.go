@@ -52,7 +52,7 @@ func (c *cli) goodConfig(name, job string, env func(string) string) (*jobfile.Fi
 		}
 	}
 	if len(wrong) > 0 {
-		c.p.note("%s", strings.TrimSuffix(jobfile.Lines(wrong), "\n"))
+		c.p.note("%s", cleanLines(trimLine(jobfile.Lines(wrong))))
 		return nil, said(codeUsage)
 	}
 	if job != "" && fileJob(file, job) == nil {
@@ -78,3 +78,5 @@ func jobNames(file *jobfile.File) string {
 	}
 	return cmp.Or(strings.Join(names, ", "), "none")
 }
+
+func trimLine(s string) string { return strings.TrimSuffix(s, "\n") }

@@ -76,7 +76,7 @@ func (c *cli) lintFile(config string, strict bool, env func(string) string) erro
 func (c *cli) printIssues(issues []jobfile.Issue, strict bool) error {
 	if !c.p.json {
 		if len(issues) > 0 {
-			c.p.line("%s", cleanLines(strings.TrimSuffix(jobfile.Lines(issues), "\n")))
+			c.p.line("%s", cleanLines(trimLine(jobfile.Lines(issues))))
 		}
 		return nil
 	}
