@@ -30,7 +30,7 @@ func (r *Runner) open(ctx context.Context) (polling bool, err error) {
 	// not go on scanning the whole of it.
 	settings := map[string]string{
 		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off",
-		"default_transaction_isolation": "read committed", "default_transaction_read_only": "off", // whatever the role's are
+		"default_transaction_isolation": "read committed", // whatever the role's is
 	}
 	if r.pooled, err = pooled(ctx, r.cfg.Pool.Config()); err != nil {
 		return false, err

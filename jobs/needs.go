@@ -28,6 +28,9 @@ func (r *Runner) checkNeeds(ctx context.Context, mine map[string]Job) error {
 				r.log.WarnContext(ctx, "job needs one that nobody has registered yet: its periods wait for it", "job", name, "needs", n.Job)
 				continue
 			}
+			if all[name].manual() || need.manual() {
+				return &ConfigError{name, "Needs", n.Job, "remove it: the keys of a @manual job are made anew each time"}
+			}
 			if ours, theirs := keysOf(all[name]), keysOf(need); ours != theirs {
 				return &ConfigError{name, "Needs", n.Job, fmt.Sprintf("need a job with the same kind of period: this one's is %s, that one's %s", ours, theirs)}
 			}
@@ -66,6 +69,8 @@ func keysOf(d definition) schedule.Kind {
 	}
 	return s.Kind()
 }
+
+func (d definition) manual() bool { return strings.TrimSpace(d.Schedule) == "@manual" }
 
 // circle returns the way from a job back to itself along what it needs, or nil.
 func circle(all map[string]definition, job string, way []string) []string {

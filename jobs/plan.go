@@ -76,10 +76,9 @@ func (r *Runner) planEach(ctx context.Context) error {
 func (r *Runner) planDue(ctx context.Context, after string, most int) (n int, last string, err error) {
 	var inserted []owed
 	var over []*planned // their pause has ended by itself
-	err = pgx.BeginTxFunc(ctx, r.pool, stepwise(), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, r.lockTimeoutSQL()); err != nil {
-			return err
-		}
+	begin := stepwise()
+	begin.BeginQuery += "; " + r.lockTimeoutSQL()
+	err = pgx.BeginTxFunc(ctx, r.pool, begin, func(tx pgx.Tx) error {
 		due, err := dueSchedules(ctx, tx, after, most)
 		if err != nil {
 			return err

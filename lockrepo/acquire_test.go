@@ -302,31 +302,6 @@ func TestADeletedRowsNextTokenIsLarger(t *testing.T) {
 	}
 }
 
-func TestARoleThatDefaultsToSerializableReadOnlyWorks(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	cfg, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable"
-	cfg.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	r := newRepo(t, pool, "a")
-	l := mustAcquire(t, r, "x")
-	if l, err = r.Renew(t.Context(), l); err != nil {
-		t.Error(err)
-	}
-	if err := r.Release(t.Context(), l); err != nil {
-		t.Error(err)
-	}
-	r.Close()
-}
-
 // deaf loses what the server says, once armed.
 type deaf struct {
 	net.Conn

@@ -58,11 +58,11 @@ func (r *Repo) RenewAs(ctx context.Context, a As) (Info, error) {
 	}
 	i := Info{Lock: a.Lock, State: Held, Holder: a.Holder, Key: a.Key, TTL: Seconds(a.TTL)}
 	var outcome string
-	err := r.ask(ctx, query{
+	err := r.alone(ctx, query{
 		renewAsSQL,
 		[]any{a.Lock, a.Holder, a.Key, a.Token, a.TTL.Microseconds(), most},
 		single(&outcome, &i.Token, &i.AcquiredAt, &i.RenewedAt, &i.ExpiresAt, &i.Beats, (*time.Duration)(&i.LongestGap), &i.ReadAt),
-	})
+	}, &outcome)
 	if err == nil {
 		err = refusedAs(outcome)
 	}
@@ -88,7 +88,7 @@ func (r *Repo) ReleaseAs(ctx context.Context, a As) error {
 	var outcome string
 	var token int64
 	var held float64
-	err := r.ask(ctx, query{releaseAsSQL, []any{a.Lock, a.Holder, a.Key, a.Token}, single(&outcome, &token, &held)})
+	err := r.alone(ctx, query{releaseAsSQL, []any{a.Lock, a.Holder, a.Key, a.Token}, single(&outcome, &token, &held)}, &outcome)
 	if err == nil {
 		err = refusedAs(outcome)
 	}

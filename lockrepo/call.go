@@ -18,8 +18,9 @@ type query struct {
 	read func(pgx.Rows) error
 }
 
-// Whatever the role's default is, the protocol needs READ COMMITTED.
-const beginSQL = "begin isolation level read committed read write"
+// Whatever the role's default is, the protocol needs READ COMMITTED. A database whose transactions are read-only by default
+// is meant to be left alone: it refuses our writes too.
+const beginSQL = "begin isolation level read committed"
 
 // one runs q in a transaction of its own, in one round trip. The server gives
 // up after limit by itself (0: no limit), so that the connection survives and
@@ -58,7 +59,7 @@ func stepwise(ctx context.Context, c *pgx.Conn, q query) error {
 }
 
 // outcomeBegin is what a function of pawl's answers when the role's default
-// isn't READ COMMITTED READ WRITE.
+// isn't READ COMMITTED.
 const outcomeBegin = "begin"
 
 // alone runs q without BEGIN and COMMIT around it, which are a good part of a

@@ -61,12 +61,15 @@ func stopped(t *testing.T) *lockAPI {
 	return a
 }
 
-// readOnly is an API on a server that takes no write, whatever a session asks for: a setting of the role or database
-// alone doesn't do it, since every statement of the protocol asks for a transaction that writes.
+// readOnly is an API on a database that is frozen: whoever froze it means us too.
 func readOnly(t *testing.T) *lockAPI {
 	t.Helper()
-	pair := pgtest.NewPair(t)
-	return apiOn(t, pgtest.Open(t, pair.Standby.URL()), nil)
+	pool := pgtest.New(t)
+	if _, err := pool.Exec(t.Context(), `do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$`); err != nil {
+		t.Fatal(err)
+	}
+	pool.Reset()
+	return apiOn(t, pool, nil)
 }
 
 // mute is an API whose database hears it and isn't heard: what became of a COMMIT is not known.

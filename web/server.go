@@ -66,8 +66,9 @@ func ServeListener(ctx context.Context, ln net.Listener, h http.Handler, log *sl
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	if err := s.Shutdown(closing); err != nil {
-		return errors.Join(fmt.Errorf("web: shut down: %w", err), s.Close())
+	if err := s.Shutdown(closing); err != nil { // somebody is slow, or has opened a connection and says nothing
+		log.WarnContext(ctx, "web: connections that were still open are closed", "after", grace.String())
+		_ = s.Close()
 	}
 	return nil
 }

@@ -125,3 +125,33 @@ func TestVendoredFilesAreAsPublished(t *testing.T) {
 		}
 	}
 }
+
+// A connection that was opened and says nothing doesn't make the end of a service an error.
+func TestASilentConnectionIsClosedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	ln, err := web.Listen(ctx, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	hang := make(chan struct{})
+	defer close(hang)
+	begun := make(chan struct{})
+	go func() {
+		done <- web.ServeListener(ctx, ln, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(begun); <-hang }), nil)
+	}()
+	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	<-begun // and it never answers
+	stop()
+	if err := <-done; err != nil {
+		t.Errorf("ServeListener = %v, want nil", err)
+	}
+}

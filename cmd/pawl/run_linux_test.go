@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -48,18 +49,19 @@ func newUnderLock(t *testing.T) *underLock {
 	t.Cleanup(proxy.Close)
 	s.proxy = proxy
 	s.process = start(t, s.env("DATABASE_URL="+through(s.db, proxy.Addr())),
-		"run", "--lock", "x", "--ttl", "3s", "--", "sh", "-c", stubborn)
+		"run", "--lock", "x", "--ttl", "5s", "--", "sh", "-c", stubborn)
 	pgtest.Eventually(t, 20*time.Second, "all four write", func() bool {
 		b, _ := os.ReadFile(s.file + ".orphan") // not there yet
 		s.orphan, _ = strconv.Atoi(strings.TrimSpace(string(b)))
-		return s.orphan != 0 && len(s.tree()) >= 5 && len(s.lines(t)) > 100
+		return s.orphan != 0 && len(s.tree(t)) >= 5 && len(s.lines(t)) > 100
 	})
 	s.token = one[int64](t, s.db, `select token from pawl.locks where name = 'x'`)
 	return s
 }
 
 func (s *underLock) env(more ...string) []string {
-	return append(more, treeVariable+"="+s.value, "FILE="+s.file, "APPENDS="+appends)
+	// The race detector lets a process that has done its work linger for a second.
+	return append(more, treeVariable+"="+s.value, "FILE="+s.file, "APPENDS="+appends, "GORACE=atexit_sleep_ms=0")
 }
 
 // through is a connection string that leads through a proxy.
@@ -80,13 +82,23 @@ func (s *underLock) lines(t *testing.T) []string {
 	return strings.Fields(string(b))
 }
 
-// tree is the pids of the processes that belong to the scene and run, the wrapper and the guardian among them.
-func (s *underLock) tree() (pids []int) {
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range files {
-		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		env, _ := os.ReadFile(file) // gone, or another's
-		if runs(pid) && (pid == s.orphan || bytes.Contains(env, []byte(treeVariable+"="+s.value))) {
+// tree is the pids of the processes that belong to it and run, the wrapper and the guardian among them.
+func (s *underLock) tree(t *testing.T) (pids []int) {
+	t.Helper()
+	dirs, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		pid, err := strconv.Atoi(dir.Name())
+		if err != nil || !runs(pid) {
+			continue
+		}
+		env, err := os.ReadFile(filepath.Join("/proc", dir.Name(), "environ"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ESRCH) && !errors.Is(err, os.ErrPermission) {
+			t.Fatal(err)
+		}
+		if pid == s.orphan || bytes.Contains(env, []byte(treeVariable+"="+s.value)) {
 			pids = append(pids, pid)
 		}
 	}
@@ -101,7 +113,7 @@ func runs(pid int) bool {
 // guardianPid finds it by its first words.
 func (s *underLock) guardianPid(t *testing.T) int {
 	t.Helper()
-	for _, pid := range s.tree() {
+	for _, pid := range s.tree(t) {
 		words, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // gone: not it
 		if bytes.HasPrefix(words, []byte("pawl\x00guardian\x00")) {
 			return pid
@@ -116,13 +128,13 @@ func (s *underLock) gone(t *testing.T) time.Time {
 	t.Helper()
 	late := time.Now().Add(20 * time.Second)
 	for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
-		at, left := time.Now(), 0
-		for _, pid := range s.tree() {
+		left := 0
+		for _, pid := range s.tree(t) {
 			if pid != s.cmd.Process.Pid {
 				left++
 			}
 		}
-		switch {
+		switch at := time.Now(); { // by now: looking at all takes a while
 		case left == 0:
 			tick.Stop()
 			return at

@@ -25,7 +25,7 @@ type api struct {
 func newAPI(ctx context.Context, base *pgxpool.Pool, registry *prometheus.Registry, log *slog.Logger) (*api, error) {
 	settings := map[string]string{
 		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off",
-		"default_transaction_isolation": "read committed", "default_transaction_read_only": "off", // whatever the role's are
+		"default_transaction_isolation": "read committed", // whatever the role's is
 	}
 	pool, err := lockrepo.OwnPool(ctx, base.Config(), "pawl api", apiConns, settings)
 	if err != nil {

@@ -80,8 +80,9 @@ func (p *Process) start(c Command) error {
 		_, _ = toGuard.Close(), fromGuard.Close()
 		return err
 	}
+	// A guardian that is stopped doesn't look at the deadline.
+	p.alarm = time.AfterFunc(p.left(), func() { _ = p.cmd.Process.Kill() })
 	go speak(toGuard, p.orders, p.dead)
 	go p.wait(fromGuard)
-	p.watch()
 	return nil
 }

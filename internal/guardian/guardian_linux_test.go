@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -57,7 +58,7 @@ func TestAKilledGuardianTakesTheTreeAlong(t *testing.T) {
 func TestAStoppedGuardianIsReplacedAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	c := script("")
-	c.Grace, c.Deadline = 0, Clock()+time.Second
+	c.Grace, c.Deadline = 0, Clock()+3*time.Second
 	p := startStubborn(t, c)
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -74,7 +75,7 @@ func TestAStoppedGuardianIsReplacedAtTheDeadline(t *testing.T) {
 func TestAGuardianThatWasStoppedFirstHearsWhatCameMeanwhile(t *testing.T) {
 	t.Parallel()
 	c := script("")
-	c.Grace, c.Deadline = 0, Clock()+time.Second
+	c.Grace, c.Deadline = 0, Clock()+3*time.Second
 	p := startStubborn(t, c)
 	_ = p.cmd.Process.Signal(syscall.SIGSTOP)
 	for Clock() < c.Deadline+time.Second {
@@ -138,6 +139,25 @@ func TestOrphansOfAKilledGuardianFallToASoleOwner(t *testing.T) {
 	if r.Why != Unguarded || size(t, file) != before {
 		t.Errorf("%+v; the orphan wrote %d bytes afterwards", r, size(t, file)-before)
 	}
+}
+
+// Where the kernel lists no children, all processes are read: the answer is the same.
+func TestDescendantsAreFoundEitherWay(t *testing.T) {
+	t.Parallel()
+	ready := filepath.Join(t.TempDir(), "ready")
+	p := begin(t, script("setsid sh -c 'sleep 1000 & : > "+ready+"; wait' & sleep 1000 & wait"))
+	written(t, ready)
+	byChildren, byParents := below(p.cmd.Process.Pid), belowByParents(p.cmd.Process.Pid)
+	order := func(a, b proc) int { return a.pid - b.pid }
+	slices.SortFunc(byChildren, order)
+	slices.SortFunc(byParents, order)
+	if len(byChildren) != 4 || !slices.Equal(byChildren, byParents) {
+		t.Errorf("%v and %v", byChildren, byParents)
+	}
+	if none := below(1 << 30); len(none) != 0 {
+		t.Errorf("%v below nobody", none)
+	}
+	_ = p.Kill()
 }
 
 // child finds the one child of a process.

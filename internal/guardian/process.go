@@ -91,13 +91,6 @@ func (p *Process) tell(o order) error {
 
 func (p *Process) left() time.Duration { return max(p.deadline-Clock(), 0) }
 
-// watch looks at the deadline here too: a guardian that is stopped doesn't.
-func (p *Process) watch() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.alarm = time.AfterFunc(p.left(), func() { _ = p.cmd.Process.Kill() })
-}
-
 func (p *Process) wait(from io.ReadCloser) {
 	var r Result
 	err := json.NewDecoder(from).Decode(&r) // until it has ended, however it ends

@@ -35,8 +35,42 @@ func (t tree) signalBelow(root int, sig syscall.Signal, which func(proc) bool) {
 	}
 }
 
-// below lists the descendants of a process, parents first.
+// below lists the descendants of a process, parents first. It reads of no others: on a machine with many that counts.
 func below(root int) (out []proc) {
+	for all := []int{root}; len(all) > 0; all = all[1:] {
+		kids, err := children(all[0])
+		if err != nil && all[0] == root {
+			return belowByParents(root) // a kernel that doesn't list children
+		}
+		for _, pid := range kids {
+			if p, ok := look(pid); ok {
+				out, all = append(out, p), append(all, pid)
+			}
+		}
+	}
+	return out
+}
+
+// children are those of all threads of a process.
+func children(pid int) (out []int, err error) {
+	tasks := filepath.Join("/proc", strconv.Itoa(pid), "task")
+	for _, tid := range numbered(tasks) {
+		b, e := os.ReadFile(filepath.Join(tasks, strconv.Itoa(tid), "children"))
+		err = e
+		for f := range strings.FieldsSeq(string(b)) {
+			if child, e := strconv.Atoi(f); e == nil {
+				out = append(out, child)
+			}
+		}
+	}
+	if len(out) > 0 {
+		err = nil // a thread has just ended
+	}
+	return out, err
+}
+
+// belowByParents is below for any kernel: it reads of all processes whose child they are.
+func belowByParents(root int) (out []proc) {
 	children := map[int][]proc{}
 	for _, pid := range pids() {
 		if p, ok := look(pid); ok {
@@ -51,8 +85,11 @@ func below(root int) (out []proc) {
 	return out
 }
 
-func pids() (out []int) {
-	dir, err := os.Open("/proc")
+func pids() []int { return numbered("/proc") }
+
+// numbered lists the entries of a directory that are numbers.
+func numbered(name string) (out []int) {
+	dir, err := os.Open(name)
 	if err != nil {
 		return nil
 	}
@@ -73,7 +110,11 @@ func look(pid int) (p proc, ok bool) {
 		return p, false
 	}
 	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // its name may contain anything
-	if len(f) < 20 || f[0] == "Z" || f[0] == "X" {
+	if len(f) < 20 {
+		return p, false
+	}
+	// Its first thread may have ended before the others: then it is called a zombie, and runs.
+	if threads, _ := strconv.Atoi(f[17]); threads <= 1 && (f[0] == "Z" || f[0] == "X") {
 		return p, false
 	}
 	p.pid, p.started = pid, f[19]

@@ -69,6 +69,24 @@ func TestTheTimeOfTheAnswerIsTheHoldersLoss(t *testing.T) {
 	})
 }
 
+func TestARenewalThatIsSentAgainCountsFromItsLastTry(t *testing.T) {
+	s := &server{}
+	s.hook = func(n int, _ *http.Request) (*http.Response, error) {
+		if n != 2 {
+			return nil, nil //nolint:nilnil // not by the hook
+		}
+		resp := refuse(503)
+		resp.Header.Set("Retry-After", "5")
+		return resp, nil
+	}
+	bubble(t, s, Config{}, func(t *testing.T, c *Client) {
+		l, err := c.Renew(t.Context(), mustAcquire(t, c, 30*time.Second))
+		if err != nil || l.Left() < 26*time.Second {
+			t.Errorf("%v left, %v; want all", l.Left(), err)
+		}
+	})
+}
+
 func TestAnAcquireWithoutAnAnswerIsGivenBack(t *testing.T) {
 	s := &server{}
 	s.after = func(_ int, r *http.Request) error {

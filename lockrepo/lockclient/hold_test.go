@@ -2,6 +2,7 @@ package lockclient
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -136,10 +137,11 @@ func TestAnUnansweredLeaseEndsBeforeItsEnd(t *testing.T) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		},
-		"database away":     func(*http.Request) (*http.Response, error) { return refuse(503), nil },
-		"key revoked":       func(*http.Request) (*http.Response, error) { return refuse(401), nil },
-		"another's 404":     func(*http.Request) (*http.Response, error) { return reply(404, "no such page"), nil },
-		"a page of a proxy": func(*http.Request) (*http.Response, error) { return reply(200, "sign in here"), nil },
+		"database away":       func(*http.Request) (*http.Response, error) { return refuse(503), nil },
+		"key revoked":         func(*http.Request) (*http.Response, error) { return refuse(401), nil },
+		"another's 404":       func(*http.Request) (*http.Response, error) { return reply(404, "no such page"), nil },
+		"a page of a proxy":   func(*http.Request) (*http.Response, error) { return reply(200, "sign in here"), nil },
+		"about another token": func(r *http.Request) (*http.Response, error) { return about(r, 2), nil },
 		"about another's lock": func(*http.Request) (*http.Response, error) {
 			return reply(200, map[string]any{"lock": lockJSON{Resource: "y", FencingToken: 1}}), nil
 		},
@@ -170,6 +172,34 @@ func TestAnUnansweredLeaseEndsBeforeItsEnd(t *testing.T) {
 			}
 		})
 	}
+}
+
+// about answers a renewal as a grant of another token of the caller's.
+func about(r *http.Request, token int64) *http.Response {
+	var body claim
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		return reply(400, err.Error())
+	}
+	return reply(200, map[string]any{"lock": lockJSON{Resource: "x", Owner: body.Owner, FencingToken: token}})
+}
+
+func TestARenewalCountsFromBeforeItWasSent(t *testing.T) {
+	s := &server{travel: 4 * time.Second}
+	s.hook = func(n int, _ *http.Request) (*http.Response, error) {
+		if n > 2 {
+			return nil, errCut
+		}
+		return nil, nil //nolint:nilnil // not by the hook
+	}
+	bubble(t, s, Config{}, func(t *testing.T, c *Client) {
+		start := time.Now()
+		ctx, kept := c.Keep(t.Context(), mustAcquire(t, c, 30*time.Second))
+		defer kept.Stop()
+		<-ctx.Done()
+		if d := time.Since(start); d != 37*time.Second {
+			t.Errorf("ended after %v, want 37s: asked after 10, trusted for 27 from then, though the answer took 4", d)
+		}
+	})
 }
 
 func TestABlipIsRiddenOut(t *testing.T) {

@@ -48,7 +48,12 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 		Owner string `json:"owner"`
 		TTL   int64  `json:"ttl_seconds"`
 	}
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil && !errors.Is(err, io.EOF) {
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(b)) // for a hook
+	if err := json.Unmarshal(b, &body); err != nil && len(b) > 0 {
 		return nil, err
 	}
 	s.mu.Lock()

@@ -305,7 +305,7 @@ end $$;
 -- large one. Every statement in it has a snapshot of its own: peek (who is turned away writes nothing), lock, judge.
 -- outcome: granted, held (by whom; may be past its end while a guarded transaction drains), again (another's birth has
 -- just won, or some transaction has the row), adopt (the server has restarted), ended (this grant is over), or begin
--- (the transaction isn't READ COMMITTED READ WRITE: ask inside one that is).
+-- (the transaction isn't READ COMMITTED: ask inside one that is).
 -- +goose StatementBegin
 create function pawl.acquire(p_name text, p_holder text, p_grant uuid, p_ttl interval, p_key text, p_reenter boolean, p_request text default null,
   out outcome text, out token bigint, out holder text, out acquired_at timestamptz, out expires_at timestamptz)
@@ -314,7 +314,7 @@ language plpgsql volatile as $$
 declare
   c record; l pawl.locks; own boolean; at timestamptz;
 begin
-  if current_setting('transaction_isolation') <> 'read committed' or current_setting('transaction_read_only')::boolean then
+  if current_setting('transaction_isolation') <> 'read committed' then
     outcome := 'begin'; return;
   end if;
   if current_setting('synchronous_commit') = 'off' then perform pawl.flushed(); end if;
@@ -328,9 +328,9 @@ begin
     if c.over then outcome := 'ended'; return; end if;
     outcome := 'again';
     if not pg_try_advisory_xact_lock(hashtext('pawl.locks'), hashtext(p_name)) then return; end if;
+    at := clock_timestamp();
     insert into pawl.locks as n (name, token, incarnation, grant_id, holder, key, request_id, ttl, acquired_at, renewed_at, expires_at)
-    select p_name, pawl.next_token(null, true, k.floor), k.incarnation, p_grant, p_holder, p_key, p_request, p_ttl,
-           clock_timestamp(), clock_timestamp(), clock_timestamp() + p_ttl
+    select p_name, pawl.next_token(null, true, k.floor), k.incarnation, p_grant, p_holder, p_key, p_request, p_ttl, at, at, at + p_ttl
       from pawl.clock k where k.incarnation = pawl.incarnation() and not exists (select from pawl.locks x where x.name = p_name)
     on conflict (name) do nothing
     returning n.token, n.holder, n.acquired_at, n.expires_at into token, holder, acquired_at, expires_at;
@@ -343,7 +343,8 @@ begin
   end if;
   select * into l from pawl.locks o where o.name = p_name for update skip locked;
   if not found then                -- somebody has the row: a beat, a guarded transaction, another who takes it
-    outcome := case when c.grant_id <> p_grant then 'held' else 'again' end; return;
+    outcome := case when c.grant_id <> p_grant and not coalesce(p_reenter and c.holder = p_holder and c.key = p_key, false) then 'held' else 'again' end;
+    return;
   end if;
   at := clock_timestamp();         -- after the lock, for the row that is ours
   own := coalesce(p_reenter and l.holder = p_holder and l.key = p_key, false);
@@ -384,7 +385,7 @@ create function pawl.release(p_name text, p_token bigint, p_grant uuid, out how 
 language plpgsql volatile as $$
 declare l record; at timestamptz; done text;
 begin
-  if current_setting('transaction_isolation') <> 'read committed' or current_setting('transaction_read_only')::boolean then
+  if current_setting('transaction_isolation') <> 'read committed' then
     how := 'begin'; return;
   end if;
   select o.*, exists (select from pawl.lanes n where n.lock = p_name and n.not_before is not null)

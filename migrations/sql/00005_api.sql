@@ -63,14 +63,17 @@ create function pawl.as_seen_by(l pawl.locks, p_holder text, p_key text, p_token
 $$;
 -- +goose StatementEnd
 
--- Extends the lease that a holder has under a key. outcome: renewed, absent, lost, another, other_token, or free (and
--- its last holder isn't who asks). Peek: who is turned away takes no lock; lock, behind a beat or a takeover but not behind
+-- Extends the lease that a holder has under a key. outcome: renewed, absent, lost, another, other_token, free (and
+-- its last holder isn't who asks), or begin: as in pawl.acquire. Peek: who is turned away takes no lock; lock, behind a beat or a takeover but not behind
 -- guards; judge what is there then, by the clock of then.
 -- +goose StatementBegin
 create function pawl.renew_as(p_name text, p_holder text, p_key text, p_token bigint, p_ttl interval, p_max_hold interval,
                               out outcome text, out lease pawl.locks) language plpgsql volatile as $$
 declare at timestamptz; past text;
 begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    outcome := 'begin'; return;
+  end if;
   select * into lease from pawl.locks o where o.name = p_name;
   outcome := pawl.as_seen_by(lease, p_holder, p_key, p_token, clock_timestamp());
   if outcome = 'theirs' then
@@ -97,13 +100,16 @@ begin
 end $$;
 -- +goose StatementEnd
 
--- Ends the lease that a holder has under a key. outcome: released, absent, free, expired, another or other_token. Like
+-- Ends the lease that a holder has under a key. outcome: released, absent, free, expired, another, other_token or begin. Like
 -- pawl.release it awaits no flush and wakes only who waits.
 -- +goose StatementBegin
 create function pawl.release_as(p_name text, p_holder text, p_key text, p_token bigint, out outcome text, out token bigint, out held double precision)
 language plpgsql volatile as $$
 declare l pawl.locks; at timestamptz; done text;
 begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    outcome := 'begin'; return;
+  end if;
   select * into l from pawl.locks o where o.name = p_name;
   outcome := pawl.as_seen_by(l, p_holder, p_key, p_token, clock_timestamp());
   if outcome <> 'theirs' then return; end if;
