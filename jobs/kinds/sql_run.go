@@ -30,7 +30,7 @@ func (w sqlWork) run(ctx context.Context, run *jobs.Run, rec *recorder) error {
 					return err
 				}
 			}
-			return nil
+			return run.KeepTx(ctx, tx, rec.output())
 		})
 	}
 	return w.perStatement(ctx, run, args, rec)
