@@ -68,7 +68,7 @@ func (c Command) check() error {
 	switch {
 	case len(c.Guardian) == 0:
 		return &ConfigError{"Guardian", c.Guardian, "name the words that make this binary the guardian"}
-	case len(c.Argv) == 0 || literal(c.Argv[0]) == "":
+	case len(c.Argv) == 0:
 		return &ConfigError{"Argv", "", "give the program and its arguments"}
 	case c.Shell && len(c.Argv) != 1:
 		return &ConfigError{"Argv", len(c.Argv), "with Shell give one text"}

@@ -160,7 +160,18 @@ func TestACommandThatEndsInItsGraceCounts(t *testing.T) {
 	j := job(t, shell(`trap 'echo done; exit 0' TERM; while :; do sleep 0.01; done`))
 	j.Timeout = 500 * time.Millisecond
 	start(t, jobs.Config{Pool: pool}, j)
-	if r := run(t, pool); r.State != "complete" || !strings.Contains(r.text(), "done\n") {
+	if r := run(t, pool); r.State != "complete" || r.Error != "" || !strings.Contains(r.text(), "done\n") {
+		t.Errorf("%s %q %q", r.State, r.text(), r.Error)
+	}
+}
+
+func TestACommandMayRunForManyLeases(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	j := job(t, shell(`sleep 4; echo still here`))
+	j.TTL = time.Second
+	start(t, jobs.Config{Pool: pool}, j)
+	if r := run(t, pool); r.State != "complete" || r.Attempt != 1 || r.text() != "still here\n" {
 		t.Errorf("%s %q %q", r.State, r.text(), r.Error)
 	}
 }
