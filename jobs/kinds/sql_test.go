@@ -23,6 +23,15 @@ func TestArgumentsAreBound(t *testing.T) {
 			p := pgtest.New(t)
 			return p, p
 		},
+		"where pgx would paste them": func(t *testing.T) (*pgxpool.Pool, *pgxpool.Pool) {
+			t.Helper()
+			url := pgtest.URL(t)
+			pasting := "&default_query_exec_mode=simple_protocol"
+			if !strings.Contains(url, "?") {
+				pasting = " default_query_exec_mode=simple_protocol"
+			}
+			return pgtest.Open(t, url), pgtest.Open(t, url+pasting)
+		},
 		"through a pooler": func(t *testing.T) (*pgxpool.Pool, *pgxpool.Pool) {
 			t.Helper()
 			url := pgtest.URL(t)
@@ -32,12 +41,12 @@ func TestArgumentsAreBound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			direct, pool := open(t)
-			exec(t, direct, `create table t (day date, start timestamptz, mode text, n int, ok boolean, note text, amount numeric, label text)`)
+			exec(t, direct, `create table t (day date, start timestamptz, mode text, n int, ok boolean, note text, amount numeric, label text, query text)`)
 			evil := `'); drop table t; --`
 			j := job(t, kinds.SQL{
 				Text: `insert into t (mode, n, ok, note, amount, label) values ($3, $4, $5, $6, $7, $8);
 					-- a day and its beginning, which is another day's in UTC
-					update t set day = $1, start = $2;
+					update t set day = $1, start = $2, query = current_query() where mode = $3;
 					select * from t, generate_series(1, 3) where day = $2::text::date`,
 				Args: []any{template("{{period.key}}"), template("{{period.start}}"), template("{{params.mode}}"), int64(7), true, nil, 1.25, int64(7)}, Params: map[string]string{"mode": evil},
 				Expect: kinds.Rows{Op: "=", N: 3},
@@ -49,7 +58,7 @@ func TestArgumentsAreBound(t *testing.T) {
 				t.Fatalf("%s %q %q", r.State, r.Error, r.text())
 			}
 			if n := count(t, direct, `select count(*) from t where day = $1::text::date and start = (($1 || ' 00:00')::timestamp at time zone 'Asia/Tokyo')
-				and mode = $2 and n = 7 and ok and note is null and amount = 1.25 and label = '7'`, r.Key, evil); n != 1 {
+				and mode = $2 and n = 7 and ok and note is null and amount = 1.25 and label = '7' and query like '%$3%' and query not like '%drop%'`, r.Key, evil); n != 1 {
 				t.Error("the row isn't what was bound")
 			}
 		})
