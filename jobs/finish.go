@@ -165,10 +165,10 @@ func (r *Runner) count(ctx context.Context, run *Run, outcome string, ok bool) {
 	case outcome == stateComplete:
 		r.metrics.Periods.WithLabelValues(run.Job, "complete", "").Inc()
 	case outcome == stateSkipped:
-		r.metrics.Periods.WithLabelValues(run.Job, "skipped", "exit_code").Inc()
+		r.metrics.Periods.WithLabelValues(run.Job, "skipped", reason(outcome)).Inc()
 	case outcome == stateFinal || outcome == stateUncertain || outcome != stateDrained && run.Attempt >= run.most:
 		r.log.ErrorContext(ctx, "period is dead: no run of it is left", "job", run.Job, "period", run.Period.Key, "runs", run.Attempt, "outcome", outcome)
-		r.metrics.Periods.WithLabelValues(run.Job, "dead", outcome).Inc()
+		r.metrics.Periods.WithLabelValues(run.Job, "dead", reason(outcome)).Inc()
 		if run.job.OnDead == OnDeadPause {
 			r.tryPauseDead(ctx, run.Job)
 		}

@@ -75,6 +75,19 @@ func outcomeOfCause(cause error) string {
 	return stateLost
 }
 
+// reason is why a period is in the state that an outcome has left it in, as pawl.finish writes it.
+func reason(outcome string) string {
+	switch outcome {
+	case stateComplete:
+		return ""
+	case stateSkipped:
+		return "exit_code"
+	case stateFinal:
+		return stateFailed
+	}
+	return outcome
+}
+
 // runState is the state of a run that has ended so: what ends a period for good is, for the run, a failure.
 func runState(outcome string) string {
 	if outcome == stateFinal || outcome == stateUncertain {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Output is what a run has said: the beginning and the end of it, as they were, bytes and not always text. What is
@@ -46,11 +47,23 @@ func (r *Run) Keep(ctx context.Context, o Output) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	_, err := r.runner.pool.Exec(ctx, keepSQL, r.ID.String(), notNull(o.Head), notNull(o.Tail), o.Bytes)
+	return r.keep(ctx, r.runner.pool, o)
+}
+
+// KeepTx is [Run.Keep] in the transaction that [Run.Tx] or [Run.Complete] gave: the output is there when the run has
+// ended.
+func (r *Run) KeepTx(ctx context.Context, tx pgx.Tx, o Output) error { return r.keep(ctx, tx, o) }
+
+func (r *Run) keep(ctx context.Context, to execer, o Output) error {
+	_, err := to.Exec(ctx, keepSQL, r.ID.String(), notNull(o.Head), notNull(o.Tail), o.Bytes)
 	if err != nil {
 		return fmt.Errorf("jobs: output of %s %s: %w", r.Job, r.Period.Key, err)
 	}
 	return nil
+}
+
+type execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
 func notNull(b []byte) []byte {

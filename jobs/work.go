@@ -231,7 +231,10 @@ func userStack(stack []byte) []byte {
 
 // because is the cause of a context's end with what the function said of it, if that says more.
 func because(cause, err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil {
+		return nil // it has done its work all the same
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return cause
 	}
 	if errors.Is(err, cause) {

@@ -68,7 +68,7 @@ func (c Command) check() error {
 	switch {
 	case len(c.Guardian) == 0:
 		return &ConfigError{"Guardian", c.Guardian, "name the words that make this binary the guardian"}
-	case len(c.Argv) == 0 || literal(c.Argv[0]) == "":
+	case len(c.Argv) == 0:
 		return &ConfigError{"Argv", "", "give the program and its arguments"}
 	case c.Shell && len(c.Argv) != 1:
 		return &ConfigError{"Argv", len(c.Argv), "with Shell give one text"}
@@ -138,13 +138,14 @@ var (
 
 // means is what the end of the command says. stopped is why it was told to end, nil if it wasn't.
 func (c Command) means(r guardian.Result, stopped error, rec *recorder) error {
-	switch {
-	case r.Why == guardian.Unstarted:
+	switch r.Why {
+	case guardian.Unstarted:
 		return fmt.Errorf("command can't be run: %s", r.Err)
-	case r.Why == guardian.Unguarded:
+	case guardian.Unguarded:
 		return fmt.Errorf("command ended: %w", errGuardian)
-	case r.Why == guardian.Deadline:
+	case guardian.Deadline:
 		return fmt.Errorf("command ended: %w", cmp.Or(stopped, errNotRenewed))
+	default:
 	}
 	how := cmp.Or(c.Exit[r.Code], ExitError)
 	if _, set := c.Exit[0]; r.Code == 0 && !set {

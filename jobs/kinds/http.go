@@ -92,7 +92,7 @@ func (h HTTP) check() error {
 	case !slices.Contains(methods, h.Method):
 		return &ConfigError{"Method", h.Method, "use GET, HEAD, POST, PUT, PATCH or DELETE"}
 	case h.URL == nil || !isHTTP(literal(h.URL)):
-		return &ConfigError{"URL", h.Method, "give an http or https URL with a host"} // it may hold a secret
+		return &ConfigError{"URL", "", "give an http or https URL with a host"} // it may hold a secret
 	case h.Body.JSON != nil && h.Body.Text != nil, body && bodiless:
 		return &ConfigError{"Body", h.Method, "give JSON or Text, and none for GET and HEAD"}
 	case !slices.Contains([]string{TimeoutUncertain, TimeoutRetry, TimeoutError}, h.OnTimeout):

@@ -42,7 +42,7 @@ func (w httpWork) run(ctx context.Context, run *jobs.Run, rec *recorder) error {
 	}
 	sent := new(atomic.Bool)
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }}
-	res, err := w.client.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace))) //nolint:bodyclose // it is closed below
+	res, err := w.client.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if res != nil {
 		defer func() { _ = res.Body.Close() }()
 	}
@@ -147,7 +147,9 @@ func plain(err error) error {
 }
 
 // failed is a failure that no other run would mend.
-func (w httpWork) failed(err error) error { return fmt.Errorf("%w: %s: %w", jobs.ErrNoRetry, w.Method, plain(err)) }
+func (w httpWork) failed(err error) error {
+	return fmt.Errorf("%w: %s: %w", jobs.ErrNoRetry, w.Method, plain(err))
+}
 
 // unconnected: nothing was sent.
 func (w httpWork) unconnected(ctx context.Context, err error) error {

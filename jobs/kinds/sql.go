@@ -57,7 +57,9 @@ func (s SQL) Func() (jobs.Func, error) {
 	return func(ctx context.Context, run *jobs.Run) error {
 		rec := newRecorder(Capture{Max: 1 << 20}, nil, nil)
 		err := w.run(ctx, run, rec)
-		keep(ctx, run, rec.output())
+		if err != nil || s.Transaction == PerStatement { // else it was committed with the rest
+			keep(ctx, run, rec.output())
+		}
 		return err
 	}, nil
 }

@@ -3,6 +3,7 @@ package kinds
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,7 +31,7 @@ func (w sqlWork) run(ctx context.Context, run *jobs.Run, rec *recorder) error {
 					return err
 				}
 			}
-			return nil
+			return run.KeepTx(ctx, tx, rec.output())
 		})
 	}
 	return w.perStatement(ctx, run, args, rec)
@@ -41,9 +42,25 @@ func (w sqlWork) bound(run *jobs.Run) []any {
 	value := values(run, w.Params)
 	args := make([]any, len(w.Args))
 	for i, a := range w.Args {
-		args[i] = expand(a, value)
+		args[i] = written(expand(a, value))
 	}
 	return args
+}
+
+// written is a plain value as text, which the server reads as whatever type the statement wants there; a number would
+// fit into no text.
+func written(v any) any {
+	switch v := v.(type) {
+	case int:
+		return strconv.Itoa(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case bool:
+		return strconv.FormatBool(v)
+	}
+	return v
 }
 
 // perStatement goes on after the last statement that was committed with its checkpoint.
