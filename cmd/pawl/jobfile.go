@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/pflag"
 
 	"pawl/jobs/jobfile"
@@ -80,3 +81,12 @@ func jobNames(file *jobfile.File) string {
 }
 
 func trimLine(s string) string { return strings.TrimSuffix(s, "\n") }
+
+// elsewhere is the host of a file whose jobs this process doesn't run.
+func elsewhere(file *jobfile.File) jobfile.Host {
+	h := jobfile.Host{Guardian: []string{"pawl", "guardian"}, Databases: map[string]*pgxpool.Pool{}}
+	for name := range file.Databases {
+		h.Databases[name] = &pgxpool.Pool{} // only that there is one counts
+	}
+	return h
+}
