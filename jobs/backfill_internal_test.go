@@ -34,8 +34,12 @@ func TestABackfillListsExactlyTheOwedPeriodsOfTheRange(t *testing.T) {
 		{"months", Job{Schedule: "0 3 2 * *", PeriodOffset: -1}, "2025-12", "2026-02", []string{"2025-12", "2026-01", "2026-02"}},
 		{"ticks", Job{Schedule: "*/20 * * * *"}, "2026-09-11T00:10:00Z", "2026-09-11T01:00:00Z", []string{"2026-09-11T00:20:00Z", "2026-09-11T00:40:00Z", "2026-09-11T01:00:00Z"}},
 		{"ticks with an offset", Job{Schedule: "0 6,18 * * *", Period: "tick", PeriodOffset: 1}, "2026-09-11T06:00:00Z", "2026-09-11T18:00:00Z", []string{"2026-09-11T06:00:00Z", "2026-09-11T18:00:00Z"}},
-		{"the repeated hour", Job{Schedule: "5 * * * *", Timezone: "Europe/Berlin"}, "2025-10-26T01+02:00", "2025-10-26T03+01:00",
-			[]string{"2025-10-26T01+02:00", "2025-10-26T02+02:00", "2025-10-26T02+01:00", "2025-10-26T03+01:00"}},
+		{
+			"the repeated hour",
+			Job{Schedule: "5 * * * *", Timezone: "Europe/Berlin"},
+			"2025-10-26T01+02:00", "2025-10-26T03+01:00",
+			[]string{"2025-10-26T01+02:00", "2025-10-26T02+02:00", "2025-10-26T02+01:00", "2025-10-26T03+01:00"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -18,11 +18,10 @@ type order struct {
 	keys []string
 }
 
-func (o *order) did(key string) int {
+func (o *order) did(key string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.keys = append(o.keys, key)
-	return len(o.keys)
 }
 
 func (o *order) list() []string {

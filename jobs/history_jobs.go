@@ -16,6 +16,12 @@ type JobRecord struct {
 	NextAt    *time.Time `json:"next_at"`    // nil: nothing is due by itself
 	Watermark time.Time  `json:"watermark"`  // planned up to here
 	RetiredAt *time.Time `json:"retired_at"` // nil: not retired
+
+	Owner       string     `json:"owner"`
+	PausedAt    *time.Time `json:"paused_at"` // nil: not paused
+	PausedBy    string     `json:"paused_by"`
+	PauseNote   string     `json:"pause_note"`
+	PausedUntil *time.Time `json:"paused_until"` // nil: until somebody resumes it
 }
 
 // Jobs lists every stored job by name, retired ones too.
@@ -23,12 +29,13 @@ func (h *History) Jobs(ctx context.Context) ([]JobRecord, error) {
 	const sql = `
 select job, app, lock, coalesce(definition ->> 'schedule', '') as schedule,
        coalesce(definition ->> 'timezone', '') as zone, coalesce(definition ->> 'period', '') as period,
-       next_at, watermark, retired_at
+       next_at, watermark, retired_at, coalesce(definition ->> 'owner', '') as owner, paused_at, coalesce(paused_by, '') as paused_by,
+       coalesce(pause_note, '') as pause_note, paused_until
   from pawl.schedules
  order by job`
 	jobs, err := collect[JobRecord](ctx, h, "jobs", sql, nil)
 	for i := range jobs {
-		utc(jobs[i].NextAt, &jobs[i].Watermark, jobs[i].RetiredAt)
+		utc(jobs[i].NextAt, &jobs[i].Watermark, jobs[i].RetiredAt, jobs[i].PausedAt, jobs[i].PausedUntil)
 	}
 	return jobs, err
 }

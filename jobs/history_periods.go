@@ -27,13 +27,22 @@ type PeriodRecord struct {
 	Attempts    int        `json:"attempts"`
 	CompletedAt *time.Time `json:"completed_at"` // nil unless complete
 	Token       *int64     `json:"token"`        // of the run that has it or had it last
+
+	Origin    string     `json:"origin"`     // schedule, trigger, backfill, rerun
+	Waits     string     `json:"waits"`      // why it may not run: paused, dead (an earlier one), needs; of a dead one: decision, pause
+	BlockedBy string     `json:"blocked_by"` // which period it waits behind, or was skipped for
+	Ticks     int        `json:"ticks"`      // how many ticks the row stands for
+	LastAt    *time.Time `json:"last_at"`    // the last of them; nil if it is one
+	NotBefore *time.Time `json:"not_before"` // its jitter, or when it is retried
+	DueAt     *time.Time `json:"due_at"`     // nil: no due_by
 }
 
 // Periods lists periods, the latest scheduled first. A state that doesn't exist is an [ErrState].
 func (h *History) Periods(ctx context.Context, f PeriodFilter) ([]PeriodRecord, error) {
 	const sql = `
 select job, key, revision, state, coalesce(reason, '') as reason, start_at as start, end_at as "end", scheduled_at,
-       attempts, case when state = 'complete' then ended_at end as completed_at, token
+       attempts, case when state = 'complete' then ended_at end as completed_at, token,
+       origin, coalesce(waits, '') as waits, coalesce(blocked_by, '') as blocked_by, ticks, last_at, not_before, due_at
   from pawl.periods
  where (@job = '' or job = @job) and (@state = '' or state = @state)
  order by scheduled_at desc, job, key, revision desc
@@ -46,7 +55,7 @@ select job, key, revision, state, coalesce(reason, '') as reason, start_at as st
 	periods, err := collect[PeriodRecord](ctx, h, "periods", sql, args)
 	for i := range periods {
 		p := &periods[i]
-		utc(&p.Start, &p.End, &p.ScheduledAt, p.CompletedAt)
+		utc(&p.Start, &p.End, &p.ScheduledAt, p.CompletedAt, p.LastAt, p.NotBefore, p.DueAt)
 	}
 	return periods, err
 }

@@ -28,7 +28,7 @@ func (r *Runner) pair(t *testing.T, days int) (keys []string) {
 }
 
 // imports completes the oldest period of import. heard: the process lives long enough to let go what waited.
-func (r *Runner) imports(t *testing.T, heard bool) string {
+func (r *Runner) imports(t *testing.T, heard bool) {
 	t.Helper()
 	s, err := r.start(t.Context(), []startRequest{{"I", uuid.New(), 0}})
 	if err != nil || s[0].run == nil {
@@ -41,7 +41,6 @@ func (r *Runner) imports(t *testing.T, heard bool) string {
 	if heard {
 		r.ended(t.Context(), run, stateComplete, true, nil)
 	}
-	return run.Period.Key
 }
 
 func TestAPeriodWaitsForWhatItNeeds(t *testing.T) {

@@ -40,6 +40,7 @@ func (*counted) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData)
 func (c *counted) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
 	return ctx
 }
+
 func (c *counted) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx.TraceBatchQueryData) {
 	c.add(d.SQL)
 }

@@ -65,23 +65,28 @@ func TestEachFieldOfTheScheduleReachesThePlanner(t *testing.T) {
 		want        []string
 	}{
 		"seconds": {
-			Job{Schedule: "30 * * * * *", Seconds: true, CatchUp: "all"}, "2026-09-16T00:00Z", "2026-09-16T00:02Z",
+			Job{Schedule: "30 * * * * *", Seconds: true, CatchUp: "all"},
+			"2026-09-16T00:00Z", "2026-09-16T00:02Z",
 			[]string{"2026-09-16T00:00:30Z", "2026-09-16T00:01:30Z"},
 		},
 		"day_match": {
-			Job{Schedule: "0 0 13 * 5", DayMatch: "and", CatchUp: "all"}, "2026-01-01T00:00Z", "2026-12-01T00:00Z",
+			Job{Schedule: "0 0 13 * 5", DayMatch: "and", CatchUp: "all"},
+			"2026-01-01T00:00Z", "2026-12-01T00:00Z",
 			[]string{"2026-02-13T00:00:00Z", "2026-03-13T00:00:00Z", "2026-11-13T00:00:00Z"},
 		},
 		"gap skip": {
-			Job{Schedule: "30 2 * * *", Timezone: "Europe/Berlin", DST: DST{Gap: "skip"}}, "2025-03-29T00:00Z", "2025-03-31T12:00Z",
+			Job{Schedule: "30 2 * * *", Timezone: "Europe/Berlin", DST: DST{Gap: "skip"}},
+			"2025-03-29T00:00Z", "2025-03-31T12:00Z",
 			[]string{"2025-03-29", "2025-03-31"},
 		},
 		"overlap second": {
-			Job{Schedule: "30 2 * * *", Period: "tick", Timezone: "Europe/Berlin", DST: DST{Overlap: "second"}, CatchUp: "all"}, "2025-10-25T12:00Z", "2025-10-26T12:00Z",
+			Job{Schedule: "30 2 * * *", Period: "tick", Timezone: "Europe/Berlin", DST: DST{Overlap: "second"}, CatchUp: "all"},
+			"2025-10-25T12:00Z", "2025-10-26T12:00Z",
 			[]string{"2025-10-26T01:30:00Z"},
 		},
 		"every offset": {
-			Job{Schedule: "@every 1h", Period: "tick", EveryOffset: 7 * time.Minute, CatchUp: "all"}, "2026-09-16T00:00Z", "2026-09-16T02:00Z",
+			Job{Schedule: "@every 1h", Period: "tick", EveryOffset: 7 * time.Minute, CatchUp: "all"},
+			"2026-09-16T00:00Z", "2026-09-16T02:00Z",
 			[]string{"2026-09-16T00:07:00Z", "2026-09-16T01:07:00Z"},
 		},
 	} {
