@@ -112,10 +112,9 @@ func (t *teller) runs(x whyPeriod, runs []whyRun) {
 			continue
 		}
 		text := fmt.Sprintf("Run %d began at %s on %s with token %d", r.Attempt, stamp(r.StartedAt), or(r.Holder, "nobody known"), r.Token)
-		switch {
-		case r.EndedAt == nil:
+		if r.EndedAt == nil {
 			text += " and is under way"
-		default:
+		} else {
 			text += fmt.Sprintf(" and %s after %s", ran(r.State), r.EndedAt.Sub(r.StartedAt).Round(time.Millisecond))
 		}
 		if r.Error != "" {

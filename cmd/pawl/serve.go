@@ -170,6 +170,10 @@ func (c *cli) logger() (*slog.Logger, error) {
 
 // serveWith runs until ctx ends and everything is drained.
 func (c *cli) serveWith(ctx context.Context, f serveFlags, log *slog.Logger) error {
+	file, err := c.serveFile(ctx, f, log)
+	if err != nil {
+		return err
+	}
 	db, err := c.openMigrated(ctx, int32(f.concurrency)+2)
 	if err != nil {
 		return err
@@ -187,10 +191,6 @@ func (c *cli) serveWith(ctx context.Context, f serveFlags, log *slog.Logger) err
 		}
 	case db.pooled:
 		log.WarnContext(ctx, "the database is behind a pooler: polling, since LISTEN doesn't get through one in transaction mode; --direct-url shows a way past it")
-	}
-	file, err := c.serveFile(ctx, f, log)
-	if err != nil {
-		return err
 	}
 	if len(f.jobs) == 0 && file == nil {
 		log.InfoContext(ctx, "no jobs: this process serves the page, plans and sweeps; jobs run in binaries of your own")

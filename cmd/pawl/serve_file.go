@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -38,7 +39,8 @@ type served struct {
 func (c *cli) serveFile(ctx context.Context, f serveFlags, log *slog.Logger) (*served, error) {
 	name := f.config
 	if name == "" {
-		if _, err := os.Stat(defaultConfig); err != nil || len(f.jobs) > 0 {
+		_, err := os.Stat(defaultConfig)
+		if errors.Is(err, fs.ErrNotExist) || len(f.jobs) > 0 {
 			return nil, nil //nolint:nilnil // no file is no error: then it runs no jobs of one
 		}
 		name = defaultConfig
@@ -61,9 +63,9 @@ func (s *served) tell(ctx context.Context, issues []jobfile.Issue) {
 	for _, i := range issues {
 		switch i.Severity {
 		case jobfile.Error:
-			s.log.ErrorContext(ctx, "job file: "+i.String())
+			s.log.ErrorContext(ctx, "job file is wrong", "issue", i.String())
 		case jobfile.Warning:
-			s.log.WarnContext(ctx, "job file: "+i.String())
+			s.log.WarnContext(ctx, "job file is doubtful", "issue", i.String())
 		default:
 		}
 	}

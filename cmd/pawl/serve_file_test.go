@@ -79,7 +79,7 @@ func TestAJobFileIsReadAgainAtAHangupJobByJob(t *testing.T) {
 		t.Error("the broken job runs by its new definition")
 	}
 	place := file + ":8:"
-	if rest := p.hears(t, time.Second, "job file: "+place); !strings.Contains(rest, "b.schedule") {
+	if rest := p.hears(t, time.Second, `"job file is wrong","issue":"`+place); !strings.Contains(rest, "b.schedule") {
 		t.Errorf("the log says %q", rest)
 	}
 	if status, page, err := fetch(t.Context(), url+"/"); err != nil || status != 200 || !strings.Contains(page, "pawl.yaml:8:") {
