@@ -43,7 +43,7 @@ try {
     await new Promise((done) => { process.stdin.once("data", done); signal.onabort = done; });
     if (signal.aborted) process.exitCode = 76;
   }, 3);
-} catch (e) { if (!/is held until/.test(e)) throw e; process.exitCode = 75; }
+} catch (e) { if (e.code !== "HELD") throw e; process.exitCode = 75; }
 process.stdin.destroy();
 `},
 	"lock.sh": {"bash", "-c", `exec ./lock.sh "$0" 6 bash -c 'echo "$PAWL_TOKEN"; read -r'`},

@@ -16,6 +16,9 @@
 //   - When a holder dies, any replica notices within a second of the lease's end and the period is owed again, with
 //     its checkpoint. After MaxRetries + 1 runs it is dead, and the next period still runs.
 //   - A run that is drained by a shutdown costs no attempt.
+//   - A tick that doesn't become a run has a row that says why: it came too late, or while the job was paused, or while
+//     another period ran. [Pause], [Resume], [Backfill], [Rerun], [Retry], [Cancel] and [Trigger] are what people do about
+//     it; each is one transaction with a row of the audit, and none moves the watermark back.
 //
 // # The lane rule
 //

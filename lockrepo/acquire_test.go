@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"pawl/fence"
@@ -299,6 +300,18 @@ func TestADeletedRowsNextTokenIsLarger(t *testing.T) {
 	}
 	if next := mustAcquire(t, r, "x"); next.Token.Seq <= l.Token.Seq {
 		t.Errorf("token %d after %d", next.Token.Seq, l.Token.Seq)
+	}
+}
+
+// From SQL anything may come.
+func TestAnAcquireWithoutNameGrantOrTTLIsRefused(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	for _, args := range []string{"'', 'me', gen_random_uuid(), '1 min'", "null, 'me', gen_random_uuid(), '1 min'", "'x', 'me', null, '1 min'", "'x', 'me', gen_random_uuid(), '-3 s'", "'x', 'me', gen_random_uuid(), '0'", "'x', 'me', gen_random_uuid(), null"} {
+		var pg *pgconn.PgError
+		if _, err := pool.Exec(t.Context(), `select pawl.acquire(`+args+`, '', false)`); !errors.As(err, &pg) || pg.Code != "22023" {
+			t.Errorf("acquire(%s) = %v, want 22023", args, err)
+		}
 	}
 }
 

@@ -66,7 +66,7 @@ const outcomeBegin = "begin"
 // short call. If the function that it calls wants a transaction of its own
 // kind, it is asked again inside one.
 func (r *Repo) alone(ctx context.Context, q query, outcome *string) error {
-	err := r.on(ctx, func(c *pgx.Conn, plain bool) error {
+	err := r.on(ctx, func(ctx context.Context, c *pgx.Conn, plain bool) error {
 		args := q.args
 		if plain {
 			args = append([]any{pgx.QueryExecModeExec}, args...)
@@ -85,7 +85,7 @@ func (r *Repo) alone(ctx context.Context, q query, outcome *string) error {
 
 // ask runs q on a connection of Config.Pool, in a transaction of its own.
 func (r *Repo) ask(ctx context.Context, q query) error {
-	return r.on(ctx, func(c *pgx.Conn, plain bool) error {
+	return r.on(ctx, func(ctx context.Context, c *pgx.Conn, plain bool) error {
 		if plain {
 			return stepwise(ctx, c, q)
 		}
@@ -95,20 +95,23 @@ func (r *Repo) ask(ctx context.Context, q query) error {
 
 // on calls do with a connection of Config.Pool, and says whether it must not
 // prepare statements.
-func (r *Repo) on(ctx context.Context, do func(c *pgx.Conn, plain bool) error) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+func (r *Repo) on(ctx context.Context, do func(ctx context.Context, c *pgx.Conn, plain bool) error) error {
+	soon, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	c, err := r.cfg.Pool.Acquire(ctx)
+	if _, own := ctx.Deadline(); !own {
+		ctx = soon
+	}
+	c, err := r.cfg.Pool.Acquire(soon)
 	if err != nil {
 		return unsentError{err}
 	}
 	defer c.Release()
-	plain, err := r.mustNotPrepare(ctx, c.Conn())
+	plain, err := r.mustNotPrepare(soon, c.Conn())
 	if err != nil {
 		return unsentError{err}
 	}
 	defer r.m.roundTrip(time.Now())
-	return do(c.Conn(), plain)
+	return do(ctx, c.Conn(), plain)
 }
 
 // unsentError is a failure before the statement was sent.

@@ -51,7 +51,7 @@ func (r *Repo) FinishOnce(ctx context.Context, l Lease, key string) error {
 	if err := checkOnce(l.Token.Lock, key); err != nil {
 		return fmt.Errorf("lockrepo: finish once: %w", err)
 	}
-	err := r.on(ctx, func(c *pgx.Conn, plain bool) error {
+	err := r.on(ctx, func(ctx context.Context, c *pgx.Conn, plain bool) error {
 		tx, err := c.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginSQL})
 		if err != nil {
 			return err

@@ -97,13 +97,18 @@ func (w *waiter) here(ctx context.Context) error {
 	return nil
 }
 
-// gone deletes the row. If it can't be, it ceases to count by itself.
+// farewell bounds what nobody waits for any more.
+const farewell = time.Second
+
+// gone deletes the row. If it can't be in time, it ceases to count by itself.
 func (w *waiter) gone(ctx context.Context) {
 	if w.at.IsZero() {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
 	var lock string
-	if err := w.r.ask(context.WithoutCancel(ctx), query{goneSQL, []any{w.id.String()}, single(&lock)}); err != nil {
+	if err := w.r.ask(ctx, query{goneSQL, []any{w.id.String()}, single(&lock)}); err != nil {
 		w.r.cfg.Logger.DebugContext(ctx, "waiter's row not deleted", "lock", w.q.Lock, "error", err)
 	}
 }

@@ -219,6 +219,34 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 	counts(t, pool, rows, "0", "no row is left")
 }
 
+func TestAWaitsEndIsNotHeldUpByItsRow(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	r := newRepo(t, pool, "r")
+	mustAcquire(t, r, "x")
+	ctx, cancel := context.WithCancel(t.Context())
+	turnedAway := make(chan struct{}, 9)
+	r.waits.poll = func() time.Duration { turnedAway <- struct{}{}; return never() }
+	c := make(chan error, 1)
+	go func() { _, err := r.AcquireWait(ctx, Request{Lock: "x"}, time.Hour); c <- err }()
+	<-turnedAway
+	<-turnedAway // after it was told that one listens
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	run(t, tx, `with l as (select id from pawl.waiters for update) select count(*)::text from l`)
+	start := time.Now()
+	cancel()
+	if err := <-c; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %v to go", took)
+	}
+}
+
 // Each notification takes a lock on all commits.
 func TestAReleaseNotifiesOnlyWhenSomebodyWaits(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,11 @@ insert into ` + schema + `.` + versionTable + ` (version_id, is_applied) values 
 commit;
 `
 
+// Roles returns the part of [SQL] that makes the three database roles and
+// grants them what they need, for a database that [Up] has migrated. It may be
+// run again.
+func Roles() string { return roles }
+
 // SQL writes all the statements of [Up], River's included, and the grants of
 // the three database roles. A database made by them is one that Up finds
 // complete.

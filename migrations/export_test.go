@@ -6,7 +6,6 @@ var (
 	OpenDB        = openDB
 	Alone         = alone
 	RiverMigrator = riverMigrator
-	Roles         = roles
 )
 
 const (

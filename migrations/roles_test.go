@@ -197,5 +197,5 @@ func TestAWorkerMayCallUpOnACurrentSchema(t *testing.T) {
 func TestTheGrantsMayBeRunAgain(t *testing.T) {
 	t.Parallel()
 	pool := byHand(t)
-	execSQL(t, pool, migrations.Roles)
+	execSQL(t, pool, migrations.Roles())
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"pawl/lockrepo/keys"
@@ -101,7 +102,7 @@ func reaches(k keys.Key, lock string) error {
 	if strings.HasPrefix(lock, k.Prefix) {
 		return nil
 	}
-	return refuse(forbidden, "This key reaches only names that begin with its prefix: use such a name, or another key.")
+	return refuse(forbidden, "This key reaches only locks whose names begin with "+strconv.Quote(k.Prefix)+": use such a name, or another key.")
 }
 
 // refuse answers with the problem that err is, and logs what the client isn't told.

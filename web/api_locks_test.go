@@ -304,7 +304,9 @@ func TestAQueryIsStrict(t *testing.T) {
 func TestHistoryIsNewestFirstAndInPages(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, nil)
-	a.ask(t, http.MethodGet, "/locks/x/history", "").is(t, http.StatusNotFound, "not-found")
+	never := a.ask(t, http.MethodGet, "/locks/x/history", "")
+	never.is(t, http.StatusNotFound, "not-found")
+	never.has(t, "never taken")
 	var tokens []int64
 	for range 5 {
 		tokens = append(tokens, a.take(t, "x", alice))

@@ -2,6 +2,8 @@ package web
 
 import (
 	"encoding/base64"
+	"errors"
+	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -89,7 +91,10 @@ func (a *api) history(c *call) error {
 		return err
 	}
 	if len(all) == 0 { // never, or not yet
-		if _, err := a.cfg.API.Show(c.r.Context(), c.path.Resource); err != nil {
+		switch _, err := a.cfg.API.Show(c.r.Context(), c.path.Resource); {
+		case errors.Is(err, lockrepo.ErrNotFound):
+			return refuse(notFound, "This lock was never taken: check its spelling; GET /locks lists those that were.")
+		case err != nil:
 			return err
 		}
 	}
@@ -125,14 +130,28 @@ func (a *api) check(c *call) error {
 	if err != nil {
 		return err
 	}
+	if !current && c.key.Prefix != "" {
+		if last, err = a.ownMark(c, lock, last); err != nil {
+			return err
+		}
+	}
 	if !current {
 		return &problemError{
-			kind: staleToken, detail: "This token must not write to this target any more: acquire the lock again.",
+			kind: staleToken, detail: "The target has seen a newer token than this one, or belongs to another lock: stop writing, and acquire that lock again.",
 			more: map[string]any{"current": false, "last_token": last},
 		}
 	}
 	c.json(checked{true, last})
 	return nil
+}
+
+// ownMark is last, unless it is the token of another lock: the key may not reach that.
+func (a *api) ownMark(c *call, lock string, last *int64) (*int64, error) {
+	own, _, err := a.cfg.API.CheckTarget(c.r.Context(), fence.Token{Lock: lock, Seq: math.MaxInt64}, c.path.Resource)
+	if own {
+		return last, err
+	}
+	return nil, err
 }
 
 const defaultPage, mostOfAPage = 100, 1000

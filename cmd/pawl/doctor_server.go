@@ -59,7 +59,7 @@ select current_user, n.oid is not null, coalesce(has_schema_privilege(n.oid, 'US
   from (values (1)) one left join pg_namespace n on n.nspname = 'pawl'`
 
 const (
-	grantWorker  = "grant pawl_worker to it, see: pawl migrate sql"
+	grantWorker  = "grant pawl_worker to it, see: pawl migrate sql --roles"
 	grantMonitor = "grant pg_monitor to it"
 )
 

@@ -118,7 +118,7 @@ func sentence(err error) string {
 	case pg.Code == "42P01" || pg.Code == "3F000":
 		s = pg.Message + "; if pawl's schema is meant, run: pawl migrate up"
 	case pg.Code == "42501":
-		s = pg.Message + "; use a role that may, the grants are printed by: pawl migrate sql"
+		s = pg.Message + "; use a role that may, the grants are printed by: pawl migrate sql --roles"
 	default:
 		s = strings.ReplaceAll(s, pg.Error(), pg.Message) // without the SQLSTATE
 	}

@@ -149,7 +149,7 @@ func (c *cli) sayChecked(tok fence.Token, target string, current bool, last *int
 		return conflict("target %q belongs to another lock than %q, and tokens of different locks don't compare: use the lock that it is written under",
 			target, tok.Lock)
 	case !current:
-		return conflict("target %q has seen %s, which is newer than %s: stop writing, acquire the lock again and read again", target, seen, tok)
+		return conflict("target %q has seen %s, which is newer than %s: stop writing, acquire the lock again and read again, unless it is another lock's target", target, seen, tok)
 	case c.p.json:
 		return c.p.value(checked{tok.Lock, tok.Seq, target, current, last})
 	}

@@ -38,6 +38,9 @@ terminates them. Who did it, and why, goes into the audit.`,
 			}
 			return c.withLocks(cmd.Context(), func(repo *lockrepo.Repo) error {
 				t, err := repo.Force(cmd.Context(), args[0], int64(seq), f)
+				if errors.Is(err, lockrepo.ErrNotHeld) {
+					return conflict("%s is no lease, or none any more; see: pawl lock show %s", fence.Token{Lock: args[0], Seq: int64(seq)}, args[0])
+				}
 				if err != nil {
 					return err
 				}

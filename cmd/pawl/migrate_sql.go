@@ -9,11 +9,18 @@ import (
 )
 
 func (c *cli) migrateSQL() *cobra.Command {
-	return &cobra.Command{
+	var only bool
+	cmd := &cobra.Command{
 		Use: "sql", Short: "Print all statements, with the grants of the three database roles", Args: exactly(),
+		Long: `Print the statements that make the schema pawl in an empty database, and after them the three database roles
+with their grants. For a database that pawl migrate up has migrated, --roles prints only those; they may be
+run again.`,
+		Example: `  pawl migrate sql --roles | psql "$DATABASE_URL" -v ON_ERROR_STOP=1`,
 		RunE: func(*cobra.Command, []string) error {
 			var b strings.Builder
-			if err := migrations.SQL(&b); err != nil {
+			if only {
+				b.WriteString(migrations.Roles())
+			} else if err := migrations.SQL(&b); err != nil {
 				return err
 			}
 			if c.p.json {
@@ -22,4 +29,6 @@ func (c *cli) migrateSQL() *cobra.Command {
 			return c.p.raw(b.String())
 		},
 	}
+	cmd.Flags().BoolVar(&only, "roles", false, "print only the roles and their grants")
+	return cmd
 }

@@ -81,7 +81,7 @@ func (f *runFlags) declare(fs *pflag.FlagSet) {
 }
 
 func (f *runFlags) check(fs *pflag.FlagSet, json bool) error {
-	for _, name := range []string{"lock", "once-per", "server", "key-file"} {
+	for _, name := range []string{"once-per", "server", "key-file"} {
 		if x := fs.Lookup(name); x.Changed && strings.TrimSpace(x.Value.String()) == "" {
 			return usage("--%s is empty: give a value, or leave it out", name)
 		}
@@ -89,7 +89,7 @@ func (f *runFlags) check(fs *pflag.FlagSet, json bool) error {
 	switch {
 	case json:
 		return usage("--json is of no use here: standard output is the command's")
-	case f.lock == "":
+	case strings.TrimSpace(f.lock) == "":
 		return usage("--lock is missing: name the lock; write: pawl run --lock NAME -- COMMAND [ARG…]")
 	case len(f.args) == 0 || f.args[0] == "":
 		return usage("the command is missing; write: pawl run --lock NAME -- COMMAND [ARG…]")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -49,7 +50,11 @@ func (c *cli) runUnderLock(ctx context.Context, f runFlags) error {
 }
 
 func noCommandRun(name string, err error) error {
-	return &coded{codeOf(err), fmt.Errorf("%q can't be run: %w", name, err)}
+	code := codeOf(err)
+	if errors.Is(err, fs.ErrNotExist) && !strings.Contains(name, "/") {
+		err = errors.New("no folder in PATH has it; cron's PATH is short: give the whole path")
+	}
+	return &coded{code, fmt.Errorf("%q can't be run: %w", name, err)}
 }
 
 // alreadyDone says so when the key's work was done.
@@ -81,10 +86,16 @@ func (c *cli) notHad(f *runFlags, err error) error {
 	var status *lockclient.StatusError
 	switch {
 	case isHeld(err):
-		c.p.note("pawl: not run: %s; to wait for it, give --wait", clean(withoutRoom(err)))
+		advice := "to wait for it, give --wait"
+		if f.wait > 0 {
+			advice = "the " + humanise(f.wait) + " of --wait are over"
+		}
+		c.p.note("pawl: not run: %s; %s", clean(withoutRoom(err)), advice)
 		return said(f.held)
 	case errors.Is(err, lockclient.ErrUnanswered):
 		return &coded{codeUnreachable, errors.New(withoutRoom(err))}
+	case errors.As(err, &status) && status.Slug == "unauthorized" && f.keyFile == "":
+		return &coded{codeUsage, errors.New("the server wants a key: give --key-file with a file that has one; to make one, run: pawl key create")}
 	case errors.As(err, &status):
 		return &coded{codeUsage, errors.New(withoutRoom(err))}
 	}

@@ -26,7 +26,7 @@ export async function hold(name, work, ttl = 30) {
   const claim = { owner, ttl_seconds: ttl }, over = () => lost.abort(new Error(`lock: ${name} is lost`));
   let sent = now(), end = sent + ttl * 0.9;
   const got = await call("POST", path, claim, sent + ttl / 3, { "Idempotency-Key": randomUUID() });
-  if (!got.acquired) throw new Error(`lock: ${name} is held until ${got.expires_at}`);
+  if (!got.acquired) throw Object.assign(new Error(`lock: ${name} is held until ${got.expires_at}`), { code: "HELD" });
   const match = { "If-Match": `"${got.lock.fencing_token}"` };
   const watch = setInterval(() => now() > end && over(), 200);
   const beat = setInterval(() => { // a renewal counts from before it was asked for

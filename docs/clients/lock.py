@@ -14,6 +14,7 @@ def call(method, path, body, until, **headers):
                 return json.loads(answer.read() or "{}")
         except (OSError, ValueError) as e:
             passing = not isinstance(e, urllib.error.HTTPError) or e.code in (408, 429) or e.code >= 500
+            if not passing: e.msg = f"{e.msg}: {e.read().decode(errors='replace').strip()}"  # it says what to do
             if not passing or clock() > until: raise
             time.sleep(random.uniform(0, min(5, 0.1 * 2 ** min(n, 9))))
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # lock.sh NAME TTL command args…: runs the command while it holds the lock. PAWL_TOKEN is its fencing token.
-# Exit: the command's; 69 no answer or refused, 75 somebody else holds the lock, 76 the lease was lost.
+# Exit: the command's; 64 wrong use, 69 no answer or refused, 75 somebody else holds the lock, 76 the lease was lost.
 set -u
+[[ $# -ge 3 && $2 =~ ^[1-9][0-9]*$ && $2 -ge 6 ]] || { echo "lock.sh: write: lock.sh NAME TTL command args…, with a TTL of 6 or more" >&2; exit 64; }
 name=$1 ttl=$2; shift 2
 encode() {
   local LC_ALL=C s=$1 i c
@@ -24,8 +25,8 @@ ask() { # METHOD PATH BODY UNTIL HEADER: prints status and token; asks until it 
 }
 sent=$(now)
 read -r status token <<<"$(ask POST '' "$claim" $((sent + ttl / 3)) "Idempotency-Key: $owner")"
-[ "$status" = 200 ] || exit 69
-[ -n "$token" ] || exit 75
+[ "$status" = 200 ] || { echo "lock.sh: $name: the server answered $status (000: nothing)" >&2; exit 69; }
+[ -n "$token" ] || { echo "lock.sh: $name is held" >&2; exit 75; }
 PAWL_TOKEN=$token "$@" <&0 & child=$!
 (end=$((sent + ttl * 9 / 10 - 1)) # a renewal counts from before it was asked for
   while sleep $((ttl / 3)) && kill -0 "$child" && sent=$(now) && [[ $(ask POST /renew "$claim" "$end" "If-Match: \"$token\"") = 200* ]]; do

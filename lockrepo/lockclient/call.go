@@ -20,6 +20,7 @@ import (
 const (
 	callTimeout = 10 * time.Second // bounds one try that has no deadline of its own
 	maxAnswer   = 1 << 20          // bytes; longer ones aren't from this API
+	maxPlain    = 200              // bytes; of a refusal that isn't from this API, to be shown
 )
 
 // request is one call of the API.
@@ -109,6 +110,9 @@ func statusError(resp *http.Response, kind string, body []byte) error {
 	e := &StatusError{Status: resp.StatusCode, RequestID: resp.Header.Get("X-Request-Id"), after: retryAfter(resp.Header)}
 	if to := resp.Header.Get("Location"); resp.StatusCode/100 == 3 {
 		e.Detail = fmt.Sprintf("it redirects to %q, which is not followed: give the server's own address", to)
+	}
+	if (kind == "" || kind == "text/plain") && len(body) < maxPlain { // as of a server that speaks https and was asked for http
+		e.Detail = strings.ToValidUTF8(strings.TrimSpace(string(body)), "")
 	}
 	var p struct{ Type, Detail string }
 	if kind == "application/problem+json" && json.Unmarshal(body, &p) == nil {

@@ -119,11 +119,14 @@ func (c *Client) key() (string, error) {
 	}
 	b, err := os.ReadFile(c.cfg.KeyFile)
 	if err != nil {
-		return "", fmt.Errorf("read the key: %w", err)
+		return "", fmt.Errorf("read the key: %w; name the file that has what pawl key create printed", err)
 	}
 	key := strings.TrimSpace(string(b))
 	if key == "" {
 		return "", fmt.Errorf("key file %q is empty: put the key into it that pawl key create printed", c.cfg.KeyFile)
+	}
+	if strings.ContainsAny(key, " \t\r\n") {
+		return "", fmt.Errorf("key file %q has more in it than a key: leave in it only what pawl key create printed", c.cfg.KeyFile)
 	}
 	return key, nil
 }

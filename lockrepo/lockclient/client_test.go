@@ -2,6 +2,7 @@ package lockclient
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -179,6 +180,28 @@ func TestARefusedRequestIsNotAskedAgain(t *testing.T) {
 	}
 }
 
+// As http to a server that speaks https is answered.
+func TestAShortPlainRefusalIsShown(t *testing.T) {
+	for _, c := range []struct{ kind, body, want string }{
+		{"", "speak TLS\n", "server answered 400: speak TLS"}, // Go's own, without a type
+		{"text/plain; charset=utf-8", "speak TLS\n", "server answered 400: speak TLS"},
+		{"text/html", "<h1>No</h1>", "server answered 400"},
+		{"", strings.Repeat("x", maxPlain), "server answered 400"},
+	} {
+		s := &server{hook: func(int, *http.Request) (*http.Response, error) {
+			resp := refuse(400)
+			resp.Header.Set("Content-Type", c.kind)
+			resp.Body = io.NopCloser(strings.NewReader(c.body))
+			return resp, nil
+		}}
+		bubble(t, s, Config{}, func(t *testing.T, client *Client) {
+			if _, err := client.Acquire(t.Context(), "x", 0); err == nil || !strings.HasSuffix(err.Error(), c.want) {
+				t.Errorf("Acquire = %v, want it to end in %q", err, c.want)
+			}
+		})
+	}
+}
+
 func TestABusyServerIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	s := &server{hook: func(n int, _ *http.Request) (*http.Response, error) {
 		if n > 1 {
@@ -243,6 +266,10 @@ func TestTheKeyFileIsReadAgainForEachRequest(t *testing.T) {
 			t.Errorf("signed in as %q, then %q", s.asked[0].who, s.asked[1].who)
 		}
 	})
+	write("Authorization: Bearer three")
+	if _, err := New(Config{Server: "http://locks.test", KeyFile: file}); err == nil || !strings.Contains(err.Error(), "more in it than a key") {
+		t.Errorf("New with a header in the key file: %v", err)
+	}
 	write(" ")
 	if _, err := New(Config{Server: "http://locks.test", KeyFile: file}); err == nil || !strings.Contains(err.Error(), "is empty") {
 		t.Errorf("New with an empty key file: %v", err)

@@ -314,6 +314,10 @@ language plpgsql volatile as $$
 declare
   c record; l pawl.locks; own boolean; at timestamptz;
 begin
+  if coalesce(p_name, '') = '' or p_grant is null or p_ttl is null or p_ttl <= '0' then
+    raise exception 'pawl: acquire wants a name, a grant id and a ttl above 0, not %, % and % [22023]', coalesce(p_name, 'null'), coalesce(p_grant::text, 'null'), coalesce(p_ttl::text, 'null')
+      using errcode = '22023', hint = 'A grant id is a UUID that you make for this acquisition: gen_random_uuid().';
+  end if;
   if current_setting('transaction_isolation') <> 'read committed' then
     outcome := 'begin'; return;
   end if;
