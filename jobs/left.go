@@ -37,9 +37,11 @@ func (r *Run) Left() time.Duration {
 // longer may stop now. A function that returns an error which is [ErrDrained] then has cost no attempt.
 func (r *Run) Draining() <-chan struct{} { return r.runner.gone }
 
-// Stopping says that the function has noticed the end of its context and needs its time, at most [Run.Left]: its slot
-// doesn't count as stuck before that.
-func (r *Run) Stopping() { r.stopping.Store(true) }
+// Outside says that the function is about to start something outside of this process that ends by itself before the
+// lease does, see [Run.Left]. From then on only the function's return, or the lease's own end, lets a successor start: a
+// function that outlasts its grace has no more renewals, but its lease isn't released. Nor does its slot count as stuck
+// before that.
+func (r *Run) Outside() { r.outside.Store(true) }
 
 // endsIn says when the runner will not wait any longer.
 func (r *Run) endsIn(d time.Duration) time.Duration {

@@ -112,8 +112,8 @@ func TestUncertaintyOutlivesTheTimeout(t *testing.T) {
 	}
 }
 
-// It says that it is stopping, and takes longer than others may: its slot isn't stuck, and Left tells when it would be.
-func TestAFunctionThatIsStoppingHasTheJobsGrace(t *testing.T) {
+// It takes longer than others may: its slot isn't stuck, and Left tells when it would be.
+func TestWhoHasSomethingOutsideHasTheJobsGrace(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t)
 	type look struct{ before, after time.Duration }
@@ -121,9 +121,9 @@ func TestAFunctionThatIsStoppingHasTheJobsGrace(t *testing.T) {
 	_, l, _ := start(t, jobs.Config{Pool: pool, Grace: 20 * time.Second}, jobs.Job{
 		Name: "x", Schedule: "0 0 * * *", Start: daysAgo(1), Timeout: 50 * time.Millisecond, Grace: 5 * time.Second, MaxRetries: jobs.NoRetries,
 		Func: func(ctx context.Context, run *jobs.Run) error {
+			run.Outside()
 			before := run.Left()
 			<-ctx.Done()
-			run.Stopping()
 			tick := time.NewTimer(3500 * time.Millisecond) // real clock: a slot counts as stuck after three seconds
 			defer tick.Stop()
 			<-tick.C
@@ -195,4 +195,62 @@ func TestOutputIsKeptAsItWas(t *testing.T) {
 	if _, err := h.Output(t.Context(), uuid.New()); !errors.Is(err, jobs.ErrNoOutput) {
 		t.Errorf("%v", err)
 	}
+}
+
+const leaseSQL = `select count(*) from pawl.locks where grant_id is not null and expires_at > clock_timestamp()`
+
+// outside outlasts its grace until it may return.
+func outside(may <-chan struct{}) jobs.Job {
+	return jobs.Job{
+		Name: "x", Schedule: "0 0 * * *", Start: daysAgo(1), Timeout: 50 * time.Millisecond, Grace: 100 * time.Millisecond, TTL: 20 * time.Second, RetryDelay: time.Hour,
+		Func: func(ctx context.Context, run *jobs.Run) error {
+			run.Outside()
+			<-may
+			return ctx.Err()
+		},
+	}
+}
+
+func TestALeaseIsNotReleasedWhileSomethingOutsideRuns(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	may := make(chan struct{})
+	_, l, _ := start(t, jobs.Config{Pool: pool}, outside(may))
+	pgtest.Eventually(t, 20*time.Second, "it is stuck", func() bool { return l.has("slot is stuck") })
+	tick := time.NewTimer(300 * time.Millisecond) // real clock: a release that must not come
+	defer tick.Stop()
+	<-tick.C
+	if count(t, pool, leaseSQL) != 1 || count(t, pool, `select count(*) from pawl.runs where ended_at is null`) != 1 {
+		t.Error("its lease has ended before it")
+	}
+	close(may)
+	if r, period := became(t, pool); r.State != "timed_out" || period != "open timed_out" || count(t, pool, leaseSQL) != 0 {
+		t.Errorf("%s %q, period %s", r.State, r.Error, period)
+	}
+}
+
+func TestAShutdownLeavesTheLeaseOfWhatRunsOutside(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	may := make(chan struct{})
+	defer close(may)
+	_, l, stop := start(t, jobs.Config{Pool: pool, Grace: 50 * time.Millisecond}, outside(may))
+	pgtest.Eventually(t, 20*time.Second, "it is stuck", func() bool { return l.has("slot is stuck") })
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if count(t, pool, leaseSQL) != 1 {
+		t.Error("its lease was released")
+	}
+}
+
+func TestWhatOutlastsItsGraceOutsideIsNotRenewed(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	may := make(chan struct{})
+	defer close(may)
+	j := outside(may)
+	j.TTL = time.Second
+	start(t, jobs.Config{Pool: pool}, j)
+	until(t, pool, 1, `select count(*) from pawl.runs where state = 'lost'`)
 }

@@ -42,7 +42,7 @@ type Run struct {
 	ending               sync.Mutex                // held while the run ends
 	told                 atomic.Bool               // Progress was called
 	ended, completed     atomic.Bool               // completed: by Complete
-	stopping             atomic.Bool               // Stopping was called
+	outside              atomic.Bool               // Outside was called
 	until                atomic.Pointer[time.Time] // the runner doesn't wait longer; nil while the context lives
 }
 

@@ -156,13 +156,16 @@ func (r *Runner) call(ctx context.Context, run *Run, out <-chan struct{}) (outco
 			out = nil
 			grace.Reset(run.endsIn(min(drainPatience, r.grace(run, cause))))
 		case <-ignored.C:
-			if !run.stopping.Load() {
+			if !run.outside.Load() {
 				stuck = true
 				r.stick(ctx, run, cause, since)
 			}
 		case <-grace.C:
 			if !stuck {
 				r.stick(ctx, run, cause, since)
+			}
+			if run.outside.Load() {
+				return r.outlast(ctx, run, done, cause)
 			}
 			r.abandon(ctx, run, done, cause, since)
 			return stateLost, cause
@@ -182,6 +185,19 @@ func (r *Runner) grace(run *Run, cause error) time.Duration {
 		return drainPatience
 	}
 	return grace
+}
+
+// outlast waits for a function that has something running outside, without renewals: a release now would let a successor
+// start beside it.
+func (r *Runner) outlast(ctx context.Context, run *Run, done <-chan error, cause error) (outcome string, err error) {
+	run.kept.Revoke(cause)
+	select {
+	case err = <-done:
+		r.unstick(ctx, run, err)
+		return r.outcomeOf(ctx, err), because(cause, err)
+	case <-r.gone:
+		return stateLost, cause
+	}
 }
 
 // abandon ends the run of a function that doesn't return, so that a successor may start, and keeps the slot until it

@@ -98,6 +98,7 @@ func (c Command) run(ctx context.Context, run *jobs.Run, rec *recorder) error {
 		return fmt.Errorf("kinds: pipe: %w", err)
 	}
 	defer func() { _ = out.Close() }()
+	run.Outside()
 	p, err := guardian.Start(c.guarded(run, in))
 	_ = in.Close() // the guardian has it
 	if err != nil {

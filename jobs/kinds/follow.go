@@ -58,10 +58,11 @@ func deadline(run *jobs.Run) time.Duration {
 	return now + run.Left()
 }
 
-const slowestLook = 500 * time.Millisecond
-
-// spare is what is left of the runner's patience when KILL is sent: for the end, and for the output.
-func spare(ttl time.Duration) time.Duration { return min(ttl/10, time.Second) }
+const (
+	slowestLook = 500 * time.Millisecond
+	soonerLook  = 20 * time.Millisecond
+	mostSpare   = 2 * time.Second
+)
 
 // follow tells the guardian of each renewal, and the command when to end, until it has ended. It returns why it was told
 // to.
@@ -70,6 +71,7 @@ func (c Command) follow(ctx context.Context, run *jobs.Run, p *guardian.Process)
 	defer tick.Stop()
 	var kill <-chan time.Time
 	told, ended, draining := deadline(run), ctx.Done(), run.Draining()
+	var spare time.Duration // what is left when KILL is sent: for the end, and for the output
 	stop := func(why error) {
 		if stopped = why; kill == nil {
 			_ = p.Signal(syscall.SIGTERM)
@@ -85,13 +87,14 @@ func (c Command) follow(ctx context.Context, run *jobs.Run, p *guardian.Process)
 			stop(jobs.ErrDrained)
 		case <-ended:
 			ended = nil
-			run.Stopping()
 			stop(context.Cause(ctx))
+			spare = max(min(run.Left()/2, mostSpare), 1)
+			tick.Reset(soonerLook)
 		case <-kill:
 			_ = p.Kill()
 		case <-tick.C:
 		}
-		if ended == nil && run.Left() < spare(run.TTL()) {
+		if run.Left() < spare {
 			_ = p.Kill() // if it can't hear, its deadline has come
 		}
 		if d := deadline(run); d > told+time.Millisecond {
