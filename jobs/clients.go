@@ -23,19 +23,17 @@ type clients struct {
 	ending  sync.WaitGroup
 }
 
-// set makes the jobs of these names, sorted, the ones that are fetched. None: this process plans and sweeps for others.
+// set makes the jobs of these names, sorted, the ones that are fetched. None: this process plans and sweeps for others, and
+// delivers its alerts.
 func (c *clients) set(ctx context.Context, names []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended || slices.Equal(names, c.names) {
+	if c.ended || c.current != nil && slices.Equal(names, c.names) {
 		return nil
 	}
-	var fresh *river.Client[pgx.Tx]
-	if len(names) > 0 {
-		var err error
-		if fresh, err = c.renew(names); err != nil {
-			return err
-		}
+	fresh, err := c.renew(names)
+	if err != nil {
+		return err
 	}
 	if old := c.current; old != nil {
 		c.old = append(c.old, old)

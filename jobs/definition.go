@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -34,17 +35,18 @@ type definition struct {
 	DueBy         string           `json:"due_by,omitempty"`
 	OnDead        string           `json:"on_dead,omitempty"`
 	Needs         []string         `json:"needs,omitempty"`
+	Alerts        []string         `json:"alerts,omitempty"`
 	Timeout       time.Duration    `json:"timeout,omitempty"`
 	Runs          int              `json:"runs"`
 }
 
 func (j Job) definition(app string) definition {
 	d := definition{
-		App: app, Job: j.Name, Lock: j.Lock, Owner: j.Owner, Kind: j.Kind, Badge: j.Badge, Schedule: j.Schedule, Seconds: j.Seconds, Timezone: j.Timezone,
+		App: cmp.Or(j.app, app), Job: j.Name, Lock: j.Lock, Owner: j.Owner, Kind: j.Kind, Badge: j.Badge, Schedule: j.Schedule, Seconds: j.Seconds, Timezone: j.Timezone,
 		Gap: j.DST.Gap, DSTOverlap: j.DST.Overlap, DayMatch: j.DayMatch, Period: j.Period, PeriodOffset: j.PeriodOffset,
 		EveryOffset: j.EveryOffset, Jitter: j.Jitter, CatchUp: j.CatchUp, CatchUpWindow: j.CatchUpWindow, CatchUpMax: j.CatchUpMax,
 		Overlap: j.Overlap, StartWithin: j.StartWithin, LateAfter: j.LateAfter, DueBy: j.DueBy, OnDead: j.OnDead,
-		Timeout: j.Timeout, Runs: j.runs(),
+		Alerts: j.Alerts, Timeout: j.Timeout, Runs: j.runs(),
 	}
 	for _, n := range j.Needs {
 		d.Needs = append(d.Needs, n.Job)

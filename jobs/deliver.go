@@ -33,7 +33,17 @@ func (r *Runner) deliver(root context.Context, polling bool) error {
 
 // fetch starts a client that delivers what is owed of these jobs.
 func (r *Runner) fetch(ctx context.Context, names []string, polling bool) (*river.Client[pgx.Tx], error) {
-	workers := river.NewWorkers()
+	if len(names) == 0 && len(r.cfg.Channels) == 0 {
+		return nil, nil //nolint:nilnil // there is nothing to fetch
+	}
+	workers, queues := river.NewWorkers(), map[string]river.QueueConfig{}
+	if len(names) > 0 {
+		queues[queue] = river.QueueConfig{MaxWorkers: r.cfg.Concurrency}
+	}
+	if len(r.cfg.Channels) > 0 {
+		queues[alertQueue] = river.QueueConfig{MaxWorkers: alertWorkers, FetchPollInterval: alertEvery}
+		r.addAlerts(workers)
+	}
 	// It always returns nil: River's row has done its duty when the delivery has arrived.
 	arrive := river.WorkFunc(func(_ context.Context, job *river.Job[delivery]) error {
 		r.arrived.Store(job.ID, nil)
@@ -48,7 +58,7 @@ func (r *Runner) fetch(ctx context.Context, names []string, polling bool) (*rive
 	}
 	client, err := river.NewClient(riverpgxv5.New(r.direct), &river.Config{
 		ID: r.cfg.Holder, Schema: "pawl", Workers: workers,
-		Queues:              map[string]river.QueueConfig{queue: {MaxWorkers: r.cfg.Concurrency}},
+		Queues:              queues,
 		FetchOnlyKnownKinds: true, SkipUnknownJobCheck: true, MaxAttempts: 1, JobTimeout: -1,
 		FetchCooldown: 5 * time.Millisecond, FetchPollInterval: 250 * time.Millisecond,
 		RescueStuckJobsAfter: 100 * 365 * 24 * time.Hour, // at an hour River's leader discarded a stranger's running row

@@ -51,7 +51,7 @@ func (l *lines) logger() *slog.Logger {
 func start(t *testing.T, cfg jobs.Config, js ...jobs.Job) (r *jobs.Runner, l *lines, stop func() error) {
 	t.Helper()
 	l = &lines{}
-	cfg.Logger = l.logger()
+	cfg.Logger, cfg.NoPrune = l.logger(), true
 	r, err := jobs.New(cfg)
 	if err != nil {
 		t.Fatal(err)

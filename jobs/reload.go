@@ -45,7 +45,7 @@ func (r *Runner) Reload(ctx context.Context, c Change) error {
 	defer r.reloading.Unlock()
 	have := r.handled()
 	mine := map[string]Job{}
-	for _, name := range c.Keep {
+	for _, name := range append(slices.Clone(c.Keep), pruneName) {
 		if j, there := have.jobs[name]; there {
 			mine[name] = j
 		}

@@ -18,6 +18,7 @@ import (
 
 	"pawl/internal/gather"
 	"pawl/internal/wall"
+	"pawl/jobs/alert"
 	"pawl/lockrepo"
 )
 
@@ -41,6 +42,8 @@ type Config struct {
 	Grace       time.Duration         // for runs to finish at shutdown, and for a function to return after its context has ended; default 30s
 	Logger      *slog.Logger          // default discards
 	Registerer  prometheus.Registerer // default none
+	Channels    []alert.Channel       // webhooks that are told of the events of this app's jobs, and of locks
+	NoPrune     bool                  // leaves out the job pawl-prune, which deletes old history once a day
 }
 
 // Runner plans, delivers and runs jobs in one process. Any number of processes may share a database.
@@ -101,6 +104,9 @@ func New(cfg Config) (*Runner, error) {
 	case storable(cfg.App) != cfg.App:
 		return nil, &ConfigError{Field: "App", Value: cfg.App, Fix: "use UTF-8 without NUL"}
 	}
+	if err := checkChannels(cfg.Channels); err != nil {
+		return nil, err
+	}
 	return &Runner{
 		cfg: cfg, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{}, clock: wall.Now, mostWait: mostWait,
 		gone: make(chan struct{}), sweepNow: make(chan struct{}, 1), slots: make(chan struct{}, cfg.Concurrency),
@@ -113,6 +119,9 @@ func (r *Runner) Add(j Job) error {
 	j, err := j.withDefaults()
 	if err != nil {
 		return err
+	}
+	if j.Name == pruneName {
+		return &ConfigError{j.Name, "Name", j.Name, "it is the name of pawl's own job: use another"}
 	}
 	if _, twice := r.jobs[j.Name]; twice {
 		return &ConfigError{j.Name, "Name", j.Name, "it is used twice: give each job a name of its own"}
@@ -128,6 +137,13 @@ func (r *Runner) Run(ctx context.Context) error {
 	if r.running.Swap(true) {
 		return errRanTwice
 	}
+	if !r.cfg.NoPrune {
+		j, err := pruneJob().withDefaults()
+		if err != nil {
+			return err
+		}
+		r.jobs[pruneName] = j
+	}
 	r.setJobs(r.jobs, slices.Sorted(maps.Keys(r.jobs)))
 	polling, err := r.open(ctx)
 	if err != nil {
@@ -139,6 +155,9 @@ func (r *Runner) Run(ctx context.Context) error {
 		return stopped(ctx, fmt.Errorf("jobs: %w", err))
 	}
 	if err := r.register(ctx); err != nil {
+		return stopped(ctx, err)
+	}
+	if err := r.openChannels(ctx); err != nil {
 		return stopped(ctx, err)
 	}
 	root, cancel := context.WithCancelCause(context.WithoutCancel(ctx))

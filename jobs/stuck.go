@@ -12,6 +12,7 @@ func (r *Runner) stick(ctx context.Context, run *Run, cause error, since time.Ti
 	r.metrics.Stuck.Set(float64(n))
 	run.Logger().WarnContext(ctx, "function ignores its context: slot is stuck until it returns",
 		"cause", cause, "ended_ago", time.Since(since).Round(time.Millisecond).String(), "stuck", n, "slots", r.cfg.Concurrency)
+	go r.noteStuck(ctx, run, cause) // the caller watches the function
 }
 
 func (r *Runner) unstick(ctx context.Context, run *Run, err error) {

@@ -120,12 +120,13 @@ func (r *Runner) period(root context.Context, run *Run, more bool) *Run {
 
 // context is what the function gets: it ends with the lease, the timeout or the process, and says which.
 func (r *Runner) context(ctx context.Context, run *Run) (context.Context, func()) {
-	cancel := func() {}
+	cancel, unwarn := func() {}, func() {}
 	if run.job.Timeout != NoTimeout {
+		unwarn = r.warnOfTimeout(ctx, run)
 		ctx, cancel = context.WithTimeoutCause(ctx, run.job.Timeout, ErrTimeout)
 	}
 	ctx, run.kept = r.repo.Keep(ctx, run.lease)
-	return ctx, func() { run.kept.Stop(); cancel() }
+	return ctx, func() { run.kept.Stop(); cancel(); unwarn() }
 }
 
 // call runs the function and waits for it, at most grace longer than its context lives. A function that hasn't

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -51,6 +52,10 @@ func (s *served) reload(ctx context.Context, r *jobs.Runner) {
 	for _, err := range wrong {
 		s.log.ErrorContext(ctx, "job file: a part can't be used, its old version stays", "file", s.name, "error", sentence(err))
 		said = append(said, s.name+": "+sentence(err))
+	}
+	if !reflect.DeepEqual(file.Alerting(), s.file.Alerting()) {
+		s.log.WarnContext(ctx, "job file: its channels are others now, which takes a restart", "file", s.name)
+		said = append(said, s.name+": channels: they are others now. Restart this process to use them.")
 	}
 	s.say(said)
 	s.log.InfoContext(ctx, "job file reloaded", "file", s.name, "jobs", len(file.Jobs), "wrong", len(said))

@@ -14,6 +14,7 @@ import (
 
 	"pawl/examples/settlement"
 	"pawl/jobs"
+	"pawl/jobs/alert"
 	"pawl/jobs/jobfile"
 )
 
@@ -76,6 +77,13 @@ func (s *served) app() string {
 		return ""
 	}
 	return s.file.App
+}
+
+func (s *served) channels() []alert.Channel {
+	if s == nil {
+		return nil
+	}
+	return s.file.Alerting()
 }
 
 func (s *served) jobs() []jobs.Job {

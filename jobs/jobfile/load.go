@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"pawl/jobs"
+	"pawl/jobs/alert"
 	"pawl/jobs/kinds"
 )
 
@@ -51,6 +52,15 @@ func (j *Job) Load(h Host) (jobs.Job, error) {
 	return out, out.Check()
 }
 
+// Alerting is the file's channels as a runner takes them, by name, with their secrets.
+func (f *File) Alerting() (channels []alert.Channel) {
+	for _, name := range keys(f.Channels) {
+		c := f.Channels[name]
+		channels = append(channels, alert.Channel{Name: name, URL: c.Webhook.Expand(nil), Secret: c.Secret.Expand(nil), On: c.On})
+	}
+	return channels
+}
+
 // plain is everything but what is done.
 func (j *Job) plain() jobs.Job {
 	out := jobs.Job{
@@ -60,7 +70,7 @@ func (j *Job) plain() jobs.Job {
 		TTL: j.TTL, Timeout: j.Timeout, Grace: j.Grace, Lock: j.Lock,
 		MaxRetries: cmp.Or(j.Retries.Max, jobs.NoRetries), RetryDelay: j.Retries.MinDelay, RetryMaxDelay: j.Retries.MaxDelay,
 		CatchUp: j.CatchUp, CatchUpWindow: j.CatchUpWindow, CatchUpMax: j.CatchUpMax,
-		Overlap: j.Overlap, StartWithin: j.StartWithin, LateAfter: j.LateAfter, DueBy: j.DueBy, OnDead: j.OnDead,
+		Alerts: j.Alerts, Overlap: j.Overlap, StartWithin: j.StartWithin, LateAfter: j.LateAfter, DueBy: j.DueBy, OnDead: j.OnDead,
 	}
 	if j.Timeout == NoTimeout {
 		out.Timeout = jobs.NoTimeout
