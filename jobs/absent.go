@@ -44,11 +44,8 @@ update pawl.periods p set state = 'open', reason = null, ended_at = null, waits 
 select distinct lock from pawl.periods where job = $1 and state = 'cancelled' and reason = 'retired' and ended_at >= $2::timestamptz`
 )
 
-// retireAbsent retires the app's stored jobs that this runner doesn't have, if it has all that there are.
-func (r *Runner) retireAbsent(ctx context.Context) error {
-	if !r.cfg.WholeApp {
-		return nil
-	}
+// retireAbsent retires the app's stored jobs that are not among ours, which are all that there are.
+func (r *Runner) retireAbsent(ctx context.Context, mine map[string]Job, allow int) error {
 	rows, err := r.pool.Query(ctx, appJobsSQL, r.cfg.App)
 	if err != nil {
 		return err
@@ -59,7 +56,7 @@ func (r *Runner) retireAbsent(ctx context.Context) error {
 	var generation int64
 	_, err = pgx.ForEachRow(rows, []any{&job, &generation}, func() error {
 		known++
-		if _, ours := r.jobs[job]; !ours && generation <= r.cfg.Generation {
+		if _, ours := mine[job]; !ours && generation <= r.cfg.Generation {
 			absent = append(absent, job)
 		}
 		return nil
@@ -67,7 +64,7 @@ func (r *Runner) retireAbsent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n := len(absent); n > r.cfg.AllowRetire && n >= 3 && n*10 > known*3 {
+	if n := len(absent); n > allow && n >= 3 && n*10 > known*3 {
 		return &RetireError{r.cfg.App, absent, known}
 	}
 	for _, job := range absent {

@@ -13,6 +13,8 @@ type definition struct {
 	App           string           `json:"-"`
 	Job           string           `json:"-"`
 	Lock          string           `json:"-"`
+	Kind          string           `json:"kind,omitempty"`
+	Badge         string           `json:"badge,omitempty"`
 	Owner         string           `json:"owner,omitempty"`
 	Schedule      string           `json:"schedule"`
 	Seconds       bool             `json:"seconds,omitempty"`
@@ -40,7 +42,7 @@ type definition struct {
 
 func (j Job) definition(app string) definition {
 	d := definition{
-		App: cmp.Or(j.app, app), Job: j.Name, Lock: j.Lock, Owner: j.Owner, Schedule: j.Schedule, Seconds: j.Seconds, Timezone: j.Timezone,
+		App: cmp.Or(j.app, app), Job: j.Name, Lock: j.Lock, Owner: j.Owner, Kind: j.Kind, Badge: j.Badge, Schedule: j.Schedule, Seconds: j.Seconds, Timezone: j.Timezone,
 		Gap: j.DST.Gap, DSTOverlap: j.DST.Overlap, DayMatch: j.DayMatch, Period: j.Period, PeriodOffset: j.PeriodOffset,
 		EveryOffset: j.EveryOffset, Jitter: j.Jitter, CatchUp: j.CatchUp, CatchUpWindow: j.CatchUpWindow, CatchUpMax: j.CatchUpMax,
 		Overlap: j.Overlap, StartWithin: j.StartWithin, LateAfter: j.LateAfter, DueBy: j.DueBy, OnDead: j.OnDead,

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 )
@@ -24,13 +25,19 @@ type delivery struct {
 func (d delivery) Kind() string { return kind(d.Job) }
 
 // deliver starts River. Everything that River would decide about a run is switched off: failures, retries and
-// timeouts are rows of pawl's, and a River row is never worked twice. ctx is the parent of all runs.
-func (r *Runner) deliver(ctx context.Context, polling bool) error {
-	if len(r.jobs) == 0 && len(r.cfg.Channels) == 0 {
-		return nil // plans and sweeps for the others
+// timeouts are rows of pawl's, and a River row is never worked twice. root is the parent of all runs.
+func (r *Runner) deliver(root context.Context, polling bool) error {
+	r.clients.renew = func(names []string) (*river.Client[pgx.Tx], error) { return r.fetch(root, names, polling) }
+	return r.clients.set(root, r.handled().names)
+}
+
+// fetch starts a client that delivers what is owed of these jobs.
+func (r *Runner) fetch(ctx context.Context, names []string, polling bool) (*river.Client[pgx.Tx], error) {
+	if len(names) == 0 && len(r.cfg.Channels) == 0 {
+		return nil, nil //nolint:nilnil // there is nothing to fetch
 	}
 	workers, queues := river.NewWorkers(), map[string]river.QueueConfig{}
-	if len(r.jobs) > 0 {
+	if len(names) > 0 {
 		queues[queue] = river.QueueConfig{MaxWorkers: r.cfg.Concurrency}
 	}
 	if len(r.cfg.Channels) > 0 {
@@ -41,10 +48,12 @@ func (r *Runner) deliver(ctx context.Context, polling bool) error {
 	arrive := river.WorkFunc(func(_ context.Context, job *river.Job[delivery]) error {
 		r.arrived.Store(job.ID, nil)
 		defer r.arrived.Delete(job.ID)
+		r.slots <- struct{}{} // what an older client still runs counts too
+		defer func() { <-r.slots }()
 		r.lock(ctx, job.Args.Lock, job.ID)
 		return nil
 	})
-	for name := range r.jobs {
+	for _, name := range names {
 		river.AddWorkerArgs(workers, delivery{Job: name}, arrive)
 	}
 	client, err := river.NewClient(riverpgxv5.New(r.direct), &river.Config{
@@ -56,14 +65,13 @@ func (r *Runner) deliver(ctx context.Context, polling bool) error {
 		PollOnly:             polling,
 		Logger:               slog.New(newQuiet(r.log.Handler())),
 	})
+	if err == nil {
+		err = client.Start(context.WithoutCancel(ctx))
+	}
 	if err != nil {
-		return fmt.Errorf("jobs: river: %w", err)
+		return nil, fmt.Errorf("jobs: river: %w", err)
 	}
-	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
-		return fmt.Errorf("jobs: river: %w", err)
-	}
-	r.client = client
-	return nil
+	return client, nil
 }
 
 // drain stops fetching, lets runs finish within the grace, then cancels the rest and waits for them to be drained.
@@ -71,18 +79,15 @@ func (r *Runner) drain(ctx context.Context) {
 	r.draining.Store(true)
 	close(r.gone)
 	r.log.InfoContext(ctx, "draining", "runs", r.live.len(), "grace", r.cfg.Grace.String())
-	if r.client == nil {
-		return
-	}
 	grace, cancel := context.WithTimeout(ctx, r.cfg.Grace)
 	defer cancel()
-	if r.client.Stop(grace) == nil {
+	if r.clients.stop(grace) == nil {
 		return
 	}
 	r.cancel(ErrDrained)
 	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), drainPatience+callTimeout)
 	defer cancelLast()
-	if err := r.client.StopAndCancel(last); err != nil {
+	if err := r.clients.stopAndCancel(last); err != nil {
 		r.log.ErrorContext(ctx, "runs did not end: their leases run out and the sweep ends them", "runs", r.live.len(), "error", err)
 	}
 }

@@ -111,7 +111,7 @@ type watcher struct {
 
 // watch says that this replica lives and looks for events that no transition makes.
 func (r *Runner) watch(ctx context.Context, w *watcher) error {
-	names, _ := r.handled()
+	names := r.handled().names
 	back := lookBack
 	fresh := time.Since(w.begun) < settled
 	if fresh {

@@ -231,7 +231,7 @@ func (r *Runner) findRun(ctx context.Context, id uuid.UUID, lock string, sent lo
 	case err != nil:
 		return nil, err
 	}
-	return r.run(x, lock, deref(delivery), sent), nil
+	return r.run(r.handled(), x, lock, deref(delivery), sent), nil
 }
 
 func deref[T any](p *T) (v T) {

@@ -28,16 +28,16 @@ func (r *Runner) handover(ctx context.Context, runs []*Run) ([]*Run, error) {
 		ids[i], locks[i], tokens[i], fresh[i] = run.ID.String(), run.token.Lock, run.token.Seq, uuid.NewString()
 		run.heir, at[fresh[i]] = fresh[i], i // not by lock: an old run of the same lock may end in this batch too
 	}
-	names, ttls := r.handled()
+	have := r.handled()
 	out := make([]*Run, n)
 	sent := lockrepo.Now()
-	args := []any{ids, locks, tokens, fresh, r.cfg.Holder, names, ttls, done, total, r.mostWait.Milliseconds()}
+	args := []any{ids, locks, tokens, fresh, r.cfg.Holder, have.names, have.ttls, done, total, r.mostWait.Milliseconds()}
 	err := r.statement(ctx, handoverSQL, args, func(rows pgx.Rows) error {
 		var lock string
 		var x runRow
 		_, err := pgx.ForEachRow(rows, append([]any{&lock}, x.dest()...), func() error {
 			i := at[x.id]
-			out[i] = r.run(x, lock, runs[i].delivery, sent)
+			out[i] = r.run(have, x, lock, runs[i].delivery, sent)
 			x.checkpoint = nil
 			return nil
 		})

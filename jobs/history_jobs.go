@@ -17,6 +17,8 @@ type JobRecord struct {
 	Watermark time.Time  `json:"watermark"`  // planned up to here
 	RetiredAt *time.Time `json:"retired_at"` // nil: not retired
 
+	Kind        string     `json:"kind"`  // command, sql, http; empty: Go
+	Badge       string     `json:"badge"` // how its work is fenced, in words; empty: its own affair
 	Owner       string     `json:"owner"`
 	PausedAt    *time.Time `json:"paused_at"` // nil: not paused
 	PausedBy    string     `json:"paused_by"`
@@ -29,6 +31,7 @@ func (h *History) Jobs(ctx context.Context) ([]JobRecord, error) {
 	const sql = `
 select job, app, lock, coalesce(definition ->> 'schedule', '') as schedule,
        coalesce(definition ->> 'timezone', '') as zone, coalesce(definition ->> 'period', '') as period,
+       coalesce(definition ->> 'kind', '') as kind, coalesce(definition ->> 'badge', '') as badge,
        next_at, watermark, retired_at, coalesce(definition ->> 'owner', '') as owner, paused_at, coalesce(paused_by, '') as paused_by,
        coalesce(pause_note, '') as pause_note, paused_until
   from pawl.schedules

@@ -50,6 +50,8 @@ type Need struct{ Job string }
 // Job is what to do and when it is owed. The zero value of a field means its default.
 type Job struct {
 	Name          string        // ^[a-z][a-z0-9_-]{0,62}$, never renamed
+	Kind          string        // for people: command, sql, http or "", which is Go
+	Badge         string        // how its work is fenced, in words, for people
 	Owner         string        // the team that is asked about it; shown on page, alert and lock
 	Schedule      string        // see package schedule: five fields, @every, @daily …, @at, @manual
 	Seconds       bool          // Schedule has six fields, of which the first is seconds
@@ -79,7 +81,8 @@ type Job struct {
 	Isolation     pgx.TxIsoLevel // of Run.Tx and Run.Complete: read committed (default), repeatable read, serializable
 	Start         time.Time      // ticks after it are owed; default the moment of registration
 	Alerts        []string       // the channels of its app that are told of its events; default all
-	Func          Func           // required
+	Elsewhere     bool           // its function is in other processes: this one stores the definition, and never runs it
+	Func          Func           // required, unless it is Elsewhere
 
 	app string // of a job of pawl's own
 }
@@ -101,7 +104,7 @@ func (j Job) withDefaults() (Job, error) {
 	switch {
 	case !jobName.MatchString(j.Name):
 		return j, bad("Name", j.Name, "use a lower-case letter, then up to 62 of a-z, 0-9, _ and -")
-	case j.Func == nil:
+	case j.Func == nil && !j.Elsewhere:
 		return j, bad("Func", nil, "set the function that does the work")
 	case j.TTL < time.Second || j.TTL > 24*time.Hour:
 		return j, bad("TTL", j.TTL, "use 1s to 24h")

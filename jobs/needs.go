@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,13 +16,13 @@ const storedJobsSQL = `select ` + plannedColumns + ` from pawl.schedules where r
 
 // checkNeeds refuses needs that can never be met: a circle, and a job whose periods have other keys. Other processes' jobs
 // count as they are stored.
-func (r *Runner) checkNeeds(ctx context.Context) error {
-	all, err := r.definitions(ctx)
+func (r *Runner) checkNeeds(ctx context.Context, mine map[string]Job) error {
+	all, err := r.definitions(ctx, mine)
 	if err != nil {
 		return err
 	}
-	for _, name := range r.names {
-		for _, n := range r.jobs[name].Needs {
+	for _, name := range slices.Sorted(maps.Keys(mine)) {
+		for _, n := range mine[name].Needs {
 			need, known := all[n.Job]
 			if !known {
 				r.log.WarnContext(ctx, "job needs one that nobody has registered yet: its periods wait for it", "job", name, "needs", n.Job)
@@ -41,8 +42,8 @@ func (r *Runner) checkNeeds(ctx context.Context) error {
 	return nil
 }
 
-// definitions are the jobs of this runner and all others that are stored.
-func (r *Runner) definitions(ctx context.Context) (map[string]definition, error) {
+// definitions are our jobs and all others that are stored.
+func (r *Runner) definitions(ctx context.Context, mine map[string]Job) (map[string]definition, error) {
 	rows, err := r.pool.Query(ctx, storedJobsSQL)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func (r *Runner) definitions(ctx context.Context) (map[string]definition, error)
 			all[p.Job] = p.definition
 		}
 	}
-	for name, j := range r.jobs {
+	for name, j := range mine {
 		all[name] = j.definition(r.cfg.App)
 	}
 	return all, err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,14 +34,17 @@ update pawl.schedules set lock = $2, definition = $3::text::jsonb, watermark = $
 
 // register stores the definitions of this runner's jobs and, if they are the whole app, retires the app's others.
 func (r *Runner) register(ctx context.Context) error {
-	if err := r.checkNeeds(ctx); err != nil {
+	mine := r.handled().jobs
+	if err := r.checkNeeds(ctx, mine); err != nil {
 		return err
 	}
-	if err := r.retireAbsent(ctx); err != nil {
-		return err
+	if r.cfg.WholeApp {
+		if err := r.retireAbsent(ctx, mine, r.cfg.AllowRetire); err != nil {
+			return err
+		}
 	}
-	for _, name := range r.names {
-		if err := r.registerJob(ctx, r.jobs[name]); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(mine)) {
+		if err := r.registerJob(ctx, mine[name]); err != nil {
 			return &JobError{Job: name, Err: err}
 		}
 	}
@@ -148,7 +153,7 @@ func (r *Runner) planRest(ctx context.Context, tx pgx.Tx, p *planned) error {
 
 // noteLater says once that another definition of a job of ours is stored.
 func (r *Runner) noteLater(ctx context.Context, p *planned) {
-	j, ours := r.jobs[p.Job]
+	j, ours := r.handled().jobs[p.Job]
 	if !ours || p.unreadable != nil || p.same(j.definition(r.cfg.App)) {
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -14,10 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/riverqueue/river"
 
 	"pawl/internal/gather"
 	"pawl/internal/wall"
@@ -54,13 +51,12 @@ type Runner struct {
 	cfg     Config
 	log     *slog.Logger
 	metrics *Metrics
-	jobs    map[string]Job
+	jobs    map[string]Job // those that it has or had; guarded by changing once it runs, and replaced, never written to
 
 	pool   *pgxpool.Pool // pawl's own, beside cfg.Pool
 	pooled bool          // cfg.Pool, and so pool, is behind a transaction pooler
 	direct *pgxpool.Pool // River's and the listener's, past the pooler if there is a way
 	repo   *lockrepo.Repo
-	client *river.Client[pgx.Tx]
 	plans  planCache
 	clock  func() time.Time // our own wall clock, which only guards against a database's that is wrong
 
@@ -70,19 +66,23 @@ type Runner struct {
 	ends      *gather.Gatherer[endRequest, bool]
 	handovers *gather.Gatherer[*Run, *Run]
 
-	cancel   context.CancelCauseFunc // ends the context of all runs
-	draining atomic.Bool
-	running  atomic.Bool   // Run was called
-	started  atomic.Bool   // the jobs are registered and delivered
-	gone     chan struct{} // closed when stuck functions aren't waited for any more
-	sweepNow chan struct{}
-	live     runs
-	needed   atomic.Pointer[map[string][]string] // by job: those that need it
-	arrived  sync.Map                            // ids of the deliveries that this process works
-	stuck    atomic.Int64
-	names    []string // of the jobs, sorted
-	ttls     []int64  // their TTLs in ms
-	busyFor  sync.WaitGroup
+	cancel    context.CancelCauseFunc // ends the context of all runs
+	draining  atomic.Bool
+	running   atomic.Bool   // Run was called
+	started   atomic.Bool   // the jobs are registered and delivered
+	gone      chan struct{} // closed when stuck functions aren't waited for any more
+	sweepNow  chan struct{}
+	live      runs
+	needed    atomic.Pointer[map[string][]string] // by job: those that need it
+	arrived   sync.Map                            // ids of the deliveries that this process works
+	stuck     atomic.Int64
+	names     []string // of the jobs whose function it has, sorted; guarded and replaced as jobs is
+	ttls      []int64  // their TTLs in ms
+	changing  sync.RWMutex
+	reloading sync.Mutex
+	clients   clients
+	slots     chan struct{}
+	busyFor   sync.WaitGroup
 }
 
 // New returns a runner without jobs, or the first field of cfg that can't be used. It doesn't touch the database.
@@ -109,7 +109,7 @@ func New(cfg Config) (*Runner, error) {
 	}
 	return &Runner{
 		cfg: cfg, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{}, clock: wall.Now, mostWait: mostWait,
-		gone: make(chan struct{}), sweepNow: make(chan struct{}, 1),
+		gone: make(chan struct{}), sweepNow: make(chan struct{}, 1), slots: make(chan struct{}, cfg.Concurrency),
 	}, nil
 }
 
@@ -135,7 +135,7 @@ func (r *Runner) Add(j Job) error {
 // error if it can't begin. A runner runs once.
 func (r *Runner) Run(ctx context.Context) error {
 	if r.running.Swap(true) {
-		return errors.New("jobs: Run was called twice: make a runner for each")
+		return errRanTwice
 	}
 	if !r.cfg.NoPrune {
 		j, err := pruneJob().withDefaults()
@@ -144,10 +144,7 @@ func (r *Runner) Run(ctx context.Context) error {
 		}
 		r.jobs[pruneName] = j
 	}
-	r.names = slices.Sorted(maps.Keys(r.jobs))
-	for _, name := range r.names {
-		r.ttls = append(r.ttls, r.jobs[name].TTL.Milliseconds())
-	}
+	r.setJobs(r.jobs, slices.Sorted(maps.Keys(r.jobs)))
 	polling, err := r.open(ctx)
 	if err != nil {
 		return stopped(ctx, err)
@@ -202,8 +199,18 @@ func (r *Runner) Ready() error {
 	return nil
 }
 
-// handled returns the names and TTLs of the jobs whose function this process has.
-func (r *Runner) handled() ([]string, []int64) { return r.names, r.ttls }
+// handled is the jobs whose function this process has, as they are at one moment.
+type handled struct {
+	jobs  map[string]Job // and those that it had
+	names []string
+	ttls  []int64 // in ms
+}
+
+func (r *Runner) handled() handled {
+	r.changing.RLock()
+	defer r.changing.RUnlock()
+	return handled{r.jobs, r.names, r.ttls}
+}
 
 // busy is how long a lock that somebody outside holds is left alone, unless its release is heard.
 func (r *Runner) busy() time.Duration { return 2 * time.Second }

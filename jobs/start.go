@@ -62,8 +62,8 @@ func (x *runRow) dest() []any {
 }
 
 // run makes the run of a row that has one. sent is when the statement was sent.
-func (r *Runner) run(x runRow, lock string, delivery int64, sent lockrepo.Instant) *Run {
-	j := r.jobs[x.job]
+func (r *Runner) run(have handled, x runRow, lock string, delivery int64, sent lockrepo.Instant) *Run {
+	j := have.jobs[x.job]
 	id := uuid.MustParse(x.id)
 	tok := fence.Token{Lock: lock, Seq: x.token}
 	run := &Run{
@@ -82,14 +82,14 @@ func (r *Runner) start(ctx context.Context, qs []startRequest) ([]started, error
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	first, deliveries := oneEach(qs)
-	names, ttls := r.handled()
+	have := r.handled()
 	locks, grants, ids := make([]string, len(first)), make([]string, len(first)), make([]int64, len(first))
 	for i, q := range first {
 		locks[i], grants[i], ids[i] = q.lock, q.grant.String(), q.delivery
 	}
 	sent := lockrepo.Now()
 	found := map[uuid.UUID]started{}
-	err := r.statement(ctx, startSQL, []any{locks, grants, ids, r.cfg.Holder, names, ttls, r.busy().Milliseconds(), deliveries, r.mostWait.Milliseconds()},
+	err := r.statement(ctx, startSQL, []any{locks, grants, ids, r.cfg.Holder, have.names, have.ttls, r.busy().Milliseconds(), deliveries, r.mostWait.Milliseconds()},
 		func(rows pgx.Rows) error {
 			var lock, outcome string
 			var x runRow
@@ -97,7 +97,7 @@ func (r *Runner) start(ctx context.Context, qs []startRequest) ([]started, error
 				q := first[slices.IndexFunc(first, func(q startRequest) bool { return q.lock == lock })]
 				s := started{outcome: outcome}
 				if outcome == outcomeStarted {
-					s.run = r.run(x, lock, q.delivery, sent)
+					s.run = r.run(have, x, lock, q.delivery, sent)
 				}
 				x.checkpoint = nil
 				found[q.grant] = s

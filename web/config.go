@@ -54,6 +54,7 @@ type Config struct {
 	Keys     Keys                        // nil, or no key ever made: everybody may do everything; without Insecure by an address, or a name without a dot
 	MaxHold  time.Duration               // how long one lease of the lock API may be renewed; default 24 h
 	Ready    func(context.Context) error // nil, or why this process takes no work; a nil function is always ready
+	Wrong    func() []string             // what of the job file can't be used, a line each; nil: there is no file
 	Gatherer prometheus.Gatherer         // nil: /metrics is not found
 	Insecure bool                        // reachable from elsewhere without a sign-in: the page and the log say so
 	BasePath string                      // where it is mounted, as in /pawl; empty or / is the root
@@ -67,6 +68,9 @@ func (c Config) withDefaults() Config {
 	c.Version = cmp.Or(c.Version, "unknown version")
 	if c.BasePath = strings.Trim(c.BasePath, "/"); c.BasePath != "" {
 		c.BasePath = "/" + c.BasePath
+	}
+	if c.Wrong == nil {
+		c.Wrong = func() []string { return nil }
 	}
 	if c.Ready == nil {
 		c.Ready = func(context.Context) error { return nil }

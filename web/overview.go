@@ -62,7 +62,7 @@ func (o *overview) show(w http.ResponseWriter, r *http.Request, n *snapshot) {
 
 // etag is weak: what the page says is the same, while the ages in it aren't.
 func (o *overview) etag(n *snapshot) string {
-	sum := sha256.Sum256([]byte(o.cfg.Version + staticHash() + n.Tag))
+	sum := sha256.Sum256([]byte(o.cfg.Version + staticHash() + n.Tag + strings.Join(o.cfg.Wrong(), "\n")))
 	return `W/"` + hex.EncodeToString(sum[:8]) + `"`
 }
 

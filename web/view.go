@@ -21,9 +21,10 @@ type view struct {
 	Static   string
 	Version  string
 	Insecure bool
-	Status   string // read out when it changes: problems only
-	Alone    bool   // no part was answered
-	Alert    bool   // a stale claim that nobody has taken over
+	Status   string   // read out when it changes: problems only
+	Alone    bool     // no part was answered
+	Alert    bool     // a stale claim that nobody has taken over
+	Wrong    []string // of the job file
 	Strip    []figure
 	Stale    panel[staleRow]
 	Holders  panel[holderRow]
@@ -47,7 +48,7 @@ func newView(n *snapshot, cfg Config) *view {
 	now := n.now()
 	v := &view{
 		Now: now, Base: cfg.BasePath, Static: cfg.BasePath + "/static/" + staticHash(), Version: cfg.Version,
-		Insecure: cfg.Insecure,
+		Insecure: cfg.Insecure, Wrong: cfg.Wrong(),
 		Stale:    show(n.Stale, cfg.BasePath, shown, viewClaim),
 		Holders:  show(n.Holders, cfg.BasePath, most, func(l lockrepo.Info) holderRow { return viewHolder(now, l) }),
 		Refusals: show(n.Refusals, cfg.BasePath, shown, viewRefusal),

@@ -33,7 +33,7 @@ Exit codes: 0 ok, an empty list too; 1 failed; 2 wrong use or input, an unknown 
 refused or conflict; 4 database or server unreachable.
 
 With --json standard output has one JSON value, and on an error nothing: the error is a sentence on
-standard error. What doctor and demo have found is printed all the same when it is exit code 1.`
+standard error. What doctor, demo, lint and diff have found is printed all the same when it is bad.`
 
 func (c *cli) root() *cobra.Command {
 	root := &cobra.Command{
@@ -58,7 +58,8 @@ func (c *cli) root() *cobra.Command {
 	variable(f, "database-url", "DATABASE_URL")
 	variable(f, "log-format", "PAWL_LOG_FORMAT")
 	variable(f, "log-level", "PAWL_LOG_LEVEL")
-	root.AddCommand(c.demo(), c.demoWorker(), c.serve(), c.run(), c.guardian(), c.migrate(), c.lock(), c.fence(), c.key(), c.job(), c.protect(), c.adopt(), c.doctor(), c.version())
+	root.AddCommand(c.demo(), c.demoWorker(), c.serve(), c.run(), c.guardian(), c.migrate(), c.lock(), c.fence(), c.key(), c.job(), c.protect(), c.adopt(), c.doctor(), c.version(),
+		c.plan(), c.lint(), c.schema(), c.initFile(), c.backfill(), c.why(), c.diff())
 	return root
 }
 
@@ -152,6 +153,16 @@ func exactly(names ...string) cobra.PositionalArgs {
 			if strings.TrimSpace(a) == "" {
 				return usage("%s is empty; write: %s", names[i], cmd.UseLine())
 			}
+		}
+		return nil
+	}
+}
+
+// atMost allows n arguments.
+func atMost(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usage("%q is one argument too many; see: %s --help", args[n], cmd.CommandPath())
 		}
 		return nil
 	}

@@ -43,8 +43,11 @@ func (c *cli) jobList() *cobra.Command {
 
 func jobCells(j listedJob) []string {
 	next := at(j.NextAt)
-	if j.RetiredAt != nil {
+	switch {
+	case j.RetiredAt != nil:
 		next = "retired"
+	case j.PausedAt != nil:
+		next = "paused"
 	}
 	return []string{
 		j.Job, j.Schedule, or(j.Zone), next, thousands(j.Open), thousands(j.Running), thousands(j.Held), thousands(j.Dead), j.Lock,

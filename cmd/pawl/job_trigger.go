@@ -20,7 +20,7 @@ func (c *cli) jobTrigger() *cobra.Command {
 				key, err := jobs.Trigger(cmd.Context(), db.pool, args[0], actor())
 				switch {
 				case errors.Is(err, jobs.ErrComplete):
-					return conflict("%s %s is complete, and a complete period can't run again: reruns come with a later version", args[0], key)
+					return conflict("%s %s is complete, so it doesn't run again by itself; if it has to: pawl job rerun %s %s --reason TEXT", args[0], key, args[0], key)
 				case err != nil:
 					return err
 				}

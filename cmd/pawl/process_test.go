@@ -29,7 +29,14 @@ type process struct {
 // start runs pawl with a few more environment variables. It ends with the test at the latest.
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
+	return startIn(t, "", env, args...)
+}
+
+// startIn is start in another directory.
+func startIn(t *testing.T, dir string, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{cmd: exec.Command("pawl", args...), done: make(chan struct{})}
+	p.cmd.Dir = dir
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.into(&p.out), p.into(&p.err)
 	p.cmd.WaitDelay = 5 * time.Second

@@ -25,6 +25,9 @@ import (
 // serveFlags are what serve can be told.
 type serveFlags struct {
 	jobs                           []string
+	config                         string
+	allowRetire                    int
+	untilIdle                      bool
 	directURL                      string
 	listen, healthListen, basePath string
 	tlsCert, tlsKey                string
@@ -46,9 +49,14 @@ func (c *cli) serve() *cobra.Command {
 		Long: `Serve the lock API and the page. Beside it plan what all stored jobs owe, and take over from workers
 that died.
 
-It runs no jobs. Yours run in a binary of your own, which embeds pawl: see "A worker" in the README. Any
-number of both may share a database; there is no leader. --job settlement also runs the example that is
-compiled in, for a look around, as compose.yaml does.
+It runs the jobs of --config, or of pawl.yaml if that is there; without a file it runs none. Jobs in Go run in
+a binary of your own, which embeds pawl: see "A worker" in the README. Any number of both may share a
+database; there is no leader. --job settlement also runs the example that is compiled in, for a look around,
+as compose.yaml does.
+
+A file is all there is of its app: jobs that the app had and the file hasn't are retired, unless they are so
+many that it looks like a mistake. SIGHUP reads the file again. A job that is wrong then keeps its old version,
+and the page and the log say so.
 
 The schema must be there: pawl migrate up. On the first SIGTERM or ^C it takes no new work, lets runs
 finish within --grace, cancels the rest, which costs them no attempt, and ends; a second signal ends
@@ -57,7 +65,7 @@ it at once.
 As long as no key was ever made (pawl key create) everybody may do everything, so it listens on loopback
 only, unless --insecure-no-auth is said. Afterwards nobody is answered without a key, and it may listen
 anywhere; give it --tls-cert and --tls-key then, or a proxy that speaks TLS. SIGHUP reads both files
-again.`,
+again too.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -71,6 +79,9 @@ again.`,
 	}
 	fs := cmd.Flags()
 	fs.StringSliceVar(&f.jobs, "job", nil, "an example that is compiled in, to run it too: settlement")
+	configFlag(fs, &f.config)
+	fs.Var(&between{&f.allowRetire, 0, 100_000}, "allow-retire", "how many jobs that are not in the file any more may be retired at once (default 30 %, or 2)")
+	fs.BoolVar(&f.untilIdle, "until-idle", false, "work off what is owed at the start, and end")
 	fs.StringVar(&f.directURL, "direct-url", "", "the same database past a pooler, for LISTEN (default: --database-url, and polling if that is pooled)")
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:8399", "where the API and the page listen; empty: nowhere")
 	fs.StringVar(&f.healthListen, "health-listen", "", "where only /healthz, /readyz and /metrics listen")
@@ -105,6 +116,9 @@ func (f *serveFlags) check() error {
 		if known[name] == nil {
 			return usage("there is no job %q: this binary has the example %s, and jobs of yours run in a binary of your own", name, names)
 		}
+	}
+	if len(f.jobs) > 0 && f.config != "" {
+		return usage("--job and --config are both given: name the example in the file, as a job of kind go with the handler settlement")
 	}
 	switch {
 	case f.ttl < time.Second || f.ttl > 24*time.Hour:
@@ -156,6 +170,10 @@ func (c *cli) logger() (*slog.Logger, error) {
 
 // serveWith runs until ctx ends and everything is drained.
 func (c *cli) serveWith(ctx context.Context, f serveFlags, log *slog.Logger) error {
+	file, err := c.serveFile(ctx, f, log)
+	if err != nil {
+		return err
+	}
 	db, err := c.openMigrated(ctx, int32(f.concurrency)+2)
 	if err != nil {
 		return err
@@ -174,10 +192,10 @@ func (c *cli) serveWith(ctx context.Context, f serveFlags, log *slog.Logger) err
 	case db.pooled:
 		log.WarnContext(ctx, "the database is behind a pooler: polling, since LISTEN doesn't get through one in transaction mode; --direct-url shows a way past it")
 	}
-	if len(f.jobs) == 0 {
+	if len(f.jobs) == 0 && file == nil {
 		log.InfoContext(ctx, "no jobs: this process serves the page, plans and sweeps; jobs run in binaries of your own")
 	}
-	s, err := newService(ctx, db, direct, f, log)
+	s, err := newService(ctx, db, direct, f, file, log)
 	if err != nil {
 		return err
 	}
@@ -219,15 +237,19 @@ func prepareExample(ctx context.Context, db *database, example *settlement.Settl
 	return nil
 }
 
-// newRunner has the named jobs.
-func newRunner(cfg jobs.Config, f serveFlags, example *settlement.Settlement) (*jobs.Runner, error) {
+// newRunner has the named jobs, or those of the file.
+func newRunner(cfg jobs.Config, f serveFlags, file *served, example *settlement.Settlement) (*jobs.Runner, error) {
+	all := file.jobs()
+	for _, name := range f.jobs {
+		j := compiledIn()[name](example)
+		j.TTL = cmp.Or(f.ttl, j.TTL)
+		all = append(all, j)
+	}
 	r, err := jobs.New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range f.jobs {
-		j := compiledIn()[name](example)
-		j.TTL = cmp.Or(f.ttl, j.TTL)
+	for _, j := range all {
 		err = errors.Join(err, r.Add(j))
 	}
 	return r, err

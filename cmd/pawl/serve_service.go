@@ -29,11 +29,13 @@ type service struct {
 	page        *page
 	api         *api
 	certificate *certificate
+	file        *served
+	untilIdle   bool
 	pages       []func(context.Context) error // each serves one address until its context ends
 }
 
-func newService(ctx context.Context, db, direct *database, f serveFlags, log *slog.Logger) (s *service, err error) {
-	s = &service{log: log}
+func newService(ctx context.Context, db, direct *database, f serveFlags, file *served, log *slog.Logger) (s *service, err error) {
+	s = &service{log: log, file: file, untilIdle: f.untilIdle}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -48,21 +50,25 @@ func newService(ctx context.Context, db, direct *database, f serveFlags, log *sl
 		return s, err
 	}
 	example := settlement.New(settlement.Config{})
-	if len(f.jobs) > 0 {
+	if len(f.jobs) > 0 || file.uses(exampleHandler) {
 		if err := prepareExample(ctx, db, example); err != nil {
 			return s, err
 		}
 	}
+	if err := file.load(ctx, example); err != nil {
+		return s, err
+	}
 	cfg := jobs.Config{
+		App: file.app(), WholeApp: file != nil, AllowRetire: f.allowRetire, Channels: file.channels(),
 		Pool: db.pool, Holder: f.holder, Concurrency: f.concurrency, Grace: f.grace, Logger: log, Registerer: registry,
 	}
 	if direct != nil {
 		cfg.Direct = direct.pool
 	}
-	if s.runner, err = newRunner(cfg, f, example); err != nil {
+	if s.runner, err = newRunner(cfg, f, file, example); err != nil {
 		return s, err
 	}
-	s.page.cfg.Ready, s.page.cfg.BasePath = s.ready, f.basePath
+	s.page.cfg.Ready, s.page.cfg.BasePath, s.page.cfg.Wrong = s.ready, f.basePath, file.wrong
 	if f.listen != "" {
 		if err := s.offer(ctx, db.pool, registry, f); err != nil {
 			return s, err
@@ -145,9 +151,13 @@ func (s *service) run(ctx context.Context) error {
 			}
 		})
 	}
-	ignoreHangups := s.certificate.reloadOnHangup(ctx, s.log)
+	ignoreHangups := s.reloadOnHangup(working)
 	defer ignoreHangups()
+	if s.untilIdle {
+		all.Go(func() { s.stopWhenIdle(working, stopWork) })
+	}
 	err := s.runner.Run(working)
+	stopWork()
 	stopServing()
 	all.Wait()
 	close(failed)
@@ -180,6 +190,7 @@ func (s *service) close() {
 	if s.api != nil {
 		s.api.close()
 	}
+	s.file.close()
 }
 
 // page is what people look at.

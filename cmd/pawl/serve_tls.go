@@ -7,10 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
-	"os"
-	"os/signal"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -60,31 +57,16 @@ func (c *certificate) wrap(ln net.Listener) net.Listener {
 	})
 }
 
-// reloadOnHangup reads the pair again at each SIGHUP, which from then on ends nothing, until stop.
-func (c *certificate) reloadOnHangup(ctx context.Context, log *slog.Logger) (stop func()) {
+// reload takes the pair anew, if there is one.
+func (c *certificate) reload(ctx context.Context, log *slog.Logger) {
 	if c == nil {
-		return func() {}
+		return
 	}
-	hangup := make(chan os.Signal, 1)
-	signal.Reset(syscall.SIGHUP) // what main does with it
-	signal.Notify(hangup, syscall.SIGHUP)
-	log.InfoContext(ctx, "TLS certificate loaded", c.facts()...)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for range hangup {
-			if err := c.load(); err != nil {
-				log.ErrorContext(ctx, "the new TLS certificate can't be used, the old one stays", "error", sentence(err))
-				continue
-			}
-			log.InfoContext(ctx, "TLS certificate reloaded", c.facts()...)
-		}
-	}()
-	return func() {
-		signal.Stop(hangup)
-		close(hangup)
-		<-done
+	if err := c.load(); err != nil {
+		log.ErrorContext(ctx, "the new TLS certificate can't be used, the old one stays", "error", sentence(err))
+		return
 	}
+	log.InfoContext(ctx, "TLS certificate reloaded", c.facts()...)
 }
 
 // facts tell which certificate is served now, and until when it is good.

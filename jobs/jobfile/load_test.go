@@ -1,0 +1,98 @@
+package jobfile_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"pawl/jobs"
+	"pawl/jobs/jobfile"
+)
+
+// load reads the file that has every field, and returns one of its jobs as a runner takes it.
+func load(t *testing.T, name string, h jobfile.Host) jobs.Job {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join("testdata", "ok", "complete.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, issues := jobfile.Parse(filepath.Join("testdata", "ok", "complete.yaml"), source, nil)
+	if jobfile.Failed(issues, false) {
+		t.Fatal(jobfile.Lines(issues))
+	}
+	i := slices.IndexFunc(f.Jobs, func(j jobfile.Job) bool { return j.Name == name })
+	j, err := f.Jobs[i].Load(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func TestEveryFieldOfAJobReachesTheRunner(t *testing.T) {
+	t.Parallel()
+	j := load(t, "settle", jobfile.Host{Databases: map[string]*pgxpool.Pool{"warehouse": {}}})
+	if j.Func == nil || j.Badge != "not fenced" {
+		t.Errorf("function %v, badge %q", j.Func != nil, j.Badge)
+	}
+	j.Func = nil
+	london, err := time.LoadLocation("Europe/London")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := jobs.Job{
+		Name: "settle", Kind: "sql", Badge: j.Badge, Owner: "settlement-team", Schedule: "0 15 2 1 * 2-6", Seconds: true,
+		Timezone: "Europe/London", DayMatch: "or", DST: jobs.DST{Gap: "skip", Overlap: "second"}, Period: "day", PeriodOffset: -1,
+		Start: time.Date(2026, 9, 16, 0, 0, 0, 0, london).Add(-time.Microsecond).UTC(), Jitter: 90 * time.Second,
+		CatchUp: "latest", CatchUpWindow: 240 * time.Hour, CatchUpMax: 20, Overlap: "skip", StartWithin: 6 * time.Hour,
+		LateAfter: time.Minute, DueBy: "06:00+1d", Lock: "settlement", TTL: time.Minute, Timeout: jobs.NoTimeout, Grace: time.Minute,
+		MaxRetries: jobs.NoRetries, RetryDelay: time.Second, RetryMaxDelay: 24 * time.Hour, OnDead: "alert", Isolation: "repeatable read",
+		Needs: j.Needs, Alerts: []string{},
+	}
+	if len(j.Needs) != 1 || j.Needs[0].Job != "import" {
+		t.Errorf("needs %v", j.Needs)
+	}
+	j.Needs, want.Needs = nil, nil
+	if got := render(j); got != render(want) {
+		t.Errorf("got  %s\nwant %s", got, render(want))
+	}
+}
+
+func TestAHandlerThatThisProcessDoesNotHaveIsElsewhere(t *testing.T) {
+	t.Parallel()
+	source := []byte("version: 1\njobs: [{name: recon, kind: go, owner: x, schedule: '@hourly', period: hour, go: {handler: other}}]")
+	f, issues := jobfile.Parse("pawl.yaml", source, nil)
+	if len(issues) > 0 {
+		t.Fatal(jobfile.Lines(issues))
+	}
+	j, err := f.Jobs[0].Load(jobfile.Host{})
+	if err != nil || !j.Elsewhere || j.Func != nil {
+		t.Errorf("without it: elsewhere %t, %v", j.Elsewhere, err)
+	}
+	called := false
+	h := jobfile.Host{Handlers: map[string]jobs.Func{"other": func(context.Context, *jobs.Run) error { called = true; return nil }}}
+	if j, err = f.Jobs[0].Load(h); err != nil || j.Elsewhere {
+		t.Fatalf("with it: elsewhere %t, %v", j.Elsewhere, err)
+	}
+	if err := j.Func(t.Context(), nil); err != nil || !called {
+		t.Errorf("called %t, %v", called, err)
+	}
+}
+
+func TestTheKindsAreLoaded(t *testing.T) {
+	t.Parallel()
+	h := jobfile.Host{Guardian: []string{"guardian"}}
+	for name, badge := range map[string]string{"import": "fenced, once", "report": "not fenced"} {
+		if j := load(t, name, h); j.Func == nil || j.Badge != badge {
+			t.Errorf("%s: function %t, badge %q", name, j.Func != nil, j.Badge)
+		}
+	}
+}
+
+// render is the job without what can't be compared.
+func render(j jobs.Job) string { return fmt.Sprintf("%+v", j) }

@@ -1,0 +1,3 @@
+-- settles a day
+update invoices set settled = true
+where day = '{{period.start}}';
