@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,13 +126,13 @@ func TestAFileThatLacksTooManyJobsIsRefusedUnlessItIsAllowed(t *testing.T) {
 	if code, said := serve("--log-level", "error"); code != codeUsage || !strings.Contains(said, `3 of 4 known jobs of app "shop" are absent and would be retired`) || !strings.Contains(said, "--allow-retire 3") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
-	if n := answer(t, db, `select count(*)::text from pawl.schedules where retired_at is null`); n != "4" {
+	if n := answer(t, db, `select count(*)::text from pawl.schedules where app = 'shop' and retired_at is null`); n != "4" {
 		t.Errorf("%s jobs are left", n)
 	}
 	if code, said := serve("--allow-retire", "3"); code != codeOK {
 		t.Errorf("exit code %d: %s", code, said)
 	}
-	if n := answer(t, db, `select count(*)::text from pawl.schedules where retired_at is null`); n != "1" {
+	if n := answer(t, db, `select count(*)::text from pawl.schedules where app = 'shop' and retired_at is null`); n != "1" {
 		t.Errorf("%s jobs are left", n)
 	}
 }
@@ -143,5 +146,29 @@ func TestServeUntilIdleWorksOffWhatIsOwedAndEnds(t *testing.T) {
 	code, _, said := runPawl(t, "serve", "--database-url", db, "--config", file, "--listen", "", "--until-idle")
 	if n := answer(t, db, `select count(*)::text from pawl.periods where state = 'complete'`); code != codeOK || n != "4" {
 		t.Errorf("exit code %d, %s days are complete, want 4: %s", code, n, said)
+	}
+}
+
+func TestTheChannelsOfAFileAreTold(t *testing.T) {
+	t.Parallel()
+	bodies := make(chan string, 100)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(r.Body)
+		if err == nil {
+			bodies <- string(b)
+		}
+	}))
+	t.Cleanup(hook.Close)
+	db, file := pgtest.URL(t), filepath.Join(t.TempDir(), "pawl.yaml")
+	write(t, file, strings.Replace(secondly("fails", "exit 1"), "kind:", "alerts: [ops], retries: {max: 0}, kind:", 1)+
+		"channels: {ops: {webhook: '${env:HOOK}', on: [dead]}}\n")
+	start(t, []string{"DATABASE_URL=" + db, "HOOK=" + hook.URL}, "serve", "--config", file, "--listen", "")
+	select {
+	case body := <-bodies:
+		if !strings.Contains(body, `"event":"dead"`) || !strings.Contains(body, `"job":"fails"`) || !strings.Contains(body, `"owner":"a-team"`) {
+			t.Errorf("the channel was told %s", body)
+		}
+	case <-time.After(60 * time.Second):
+		t.Error("the channel was told nothing")
 	}
 }
