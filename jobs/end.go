@@ -17,6 +17,9 @@ const (
 	stateLost      = "lost"
 	stateDrained   = "drained"
 	stateCancelled = "cancelled"
+	stateSkipped   = "skipped"
+	stateFinal     = "final"     // failed, and the period with it
+	stateUncertain = "uncertain" // the same, and nobody knows
 )
 
 type endRequest struct {

@@ -61,7 +61,7 @@ func (r *Runner) finish(ctx context.Context, run *Run, outcome string, cause err
 		r.wakeSweep()
 		return false
 	}
-	ok, err := r.sendEnd(ctx, run, endRequest{run, outcome, run.retryAfter(outcome), message(cause)})
+	ok, err := r.sendEnd(ctx, run, endRequest{run, outcome, run.retryAfter(outcome, cause), message(cause)})
 	if err != nil {
 		run.Logger().ErrorContext(ctx, "end of run had no answer: its lease runs out and the sweep ends it", "error", err)
 		return false
@@ -103,12 +103,12 @@ func (r *Runner) sendEnd(ctx context.Context, run *Run, q endRequest) (ok bool, 
 func (r *Runner) sendAgain(ctx context.Context, q endRequest) (bool, error) {
 	state, ended, err := r.ask(ctx, q.run)
 	if err != nil || ended {
-		return state == q.outcome, err
+		return state == runState(q.outcome), err
 	}
 	ok, err := r.ends.Do(context.WithoutCancel(ctx), q)
 	if err == nil && !ok { // the first one was still on its way
 		state, _, err = r.ask(ctx, q.run)
-		ok = state == q.outcome
+		ok = state == runState(q.outcome)
 	}
 	return ok, err
 }
@@ -144,6 +144,8 @@ func (r *Runner) ended(ctx context.Context, run *Run, outcome string, ok bool, c
 		log.InfoContext(ctx, "run complete")
 	case outcome == stateComplete:
 		log.WarnContext(ctx, "function returned an error after it had completed the period", "error", cause)
+	case outcome == stateSkipped:
+		log.InfoContext(ctx, "period skipped", "reason", message(cause))
 	case outcome == stateDrained:
 		log.InfoContext(ctx, "run drained: it costs no attempt", "error", cause)
 	default:
@@ -162,9 +164,11 @@ func (r *Runner) count(ctx context.Context, run *Run, outcome string, ok bool) {
 		return
 	case outcome == stateComplete:
 		r.metrics.Periods.WithLabelValues(run.Job, "complete", "").Inc()
-	case outcome != stateDrained && run.Attempt >= run.most:
+	case outcome == stateSkipped:
+		r.metrics.Periods.WithLabelValues(run.Job, "skipped", reason(outcome)).Inc()
+	case outcome == stateFinal || outcome == stateUncertain || outcome != stateDrained && run.Attempt >= run.most:
 		r.log.ErrorContext(ctx, "period is dead: no run of it is left", "job", run.Job, "period", run.Period.Key, "runs", run.Attempt, "outcome", outcome)
-		r.metrics.Periods.WithLabelValues(run.Job, "dead", outcome).Inc()
+		r.metrics.Periods.WithLabelValues(run.Job, "dead", reason(outcome)).Inc()
 		if run.job.OnDead == OnDeadPause {
 			r.tryPauseDead(ctx, run.Job)
 		}

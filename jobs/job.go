@@ -62,6 +62,7 @@ type Job struct {
 	Jitter        time.Duration // a period starts up to that much after its tick, by a hash of job and period; default 0
 	TTL           time.Duration // of the lease, 1s to 24h; default 30s, renewed at a third
 	Timeout       time.Duration // of one run; default 1h; NoTimeout
+	Grace         time.Duration // for the function to return after its context has ended; default Config.Grace
 	MaxRetries    int           // runs after the first; default 5; NoRetries
 	RetryDelay    time.Duration // before the first retry, doubled each time, with jitter; default 30s
 	RetryMaxDelay time.Duration // default 30m
@@ -106,6 +107,8 @@ func (j Job) withDefaults() (Job, error) {
 		return j, bad("TTL", j.TTL, "use 1s to 24h")
 	case j.Timeout < 0 && j.Timeout != NoTimeout:
 		return j, bad("Timeout", j.Timeout, "use a positive duration, or NoTimeout")
+	case j.Grace < 0:
+		return j, bad("Grace", j.Grace, "use a positive duration")
 	case j.MaxRetries < NoRetries || j.MaxRetries > 1000:
 		return j, bad("MaxRetries", j.MaxRetries, "use 0 to 1000 (0 means 5), or NoRetries")
 	case !slices.Contains([]pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable}, j.Isolation):

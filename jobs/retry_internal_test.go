@@ -16,7 +16,7 @@ func TestARetryWaitsBetweenASecondAndTheMostAtEveryAttempt(t *testing.T) {
 		}
 		for attempt := 1; attempt <= 1001; attempt++ {
 			run := &Run{job: j, Attempt: attempt}
-			if d := run.retryAfter(stateFailed); d < time.Second || d > max(j.RetryMaxDelay, time.Second) {
+			if d := run.retryAfter(stateFailed, nil); d < time.Second || d > max(j.RetryMaxDelay, time.Second) {
 				t.Fatalf("RetryDelay %s: attempt %d waits %s", delay, attempt, d)
 			}
 		}

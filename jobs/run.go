@@ -37,11 +37,13 @@ type Run struct {
 	more       bool   // another period of the lock was open
 	heir       string // id of the run that a hand-over would start
 
-	done, total, flushed atomic.Int64 // flushed: the last done that was written, plus one
-	mu                   sync.Mutex   // guards checkpoint
-	ending               sync.Mutex   // held while the run ends
-	told                 atomic.Bool  // Progress was called
-	ended, completed     atomic.Bool  // completed: by Complete
+	done, total, flushed atomic.Int64              // flushed: the last done that was written, plus one
+	mu                   sync.Mutex                // guards checkpoint
+	ending               sync.Mutex                // held while the run ends
+	told                 atomic.Bool               // Progress was called
+	ended, completed     atomic.Bool               // completed: by Complete
+	stopping             atomic.Bool               // Stopping was called
+	until                atomic.Pointer[time.Time] // the runner doesn't wait longer; nil while the context lives
 }
 
 // Token returns the fencing token of this run: pass it along to whatever the run writes.

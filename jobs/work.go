@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -136,13 +137,13 @@ func (r *Runner) call(ctx context.Context, run *Run, out <-chan struct{}) (outco
 	go protect(ctx, run, done)
 	select {
 	case err = <-done:
-		return outcomeOf(ctx, err), err
+		return r.outcomeOf(ctx, err), err
 	case <-ctx.Done():
 	}
 	cause, since := context.Cause(ctx), time.Now()
-	grace := time.NewTimer(r.grace(cause))
+	grace := time.NewTimer(run.endsIn(r.grace(run, cause)))
 	defer grace.Stop()
-	ignored := time.NewTimer(min(patience, r.grace(cause)))
+	ignored := time.NewTimer(min(patience, r.grace(run, cause)))
 	defer ignored.Stop()
 	stuck := false
 	for {
@@ -151,13 +152,15 @@ func (r *Runner) call(ctx context.Context, run *Run, out <-chan struct{}) (outco
 			if stuck {
 				r.unstick(ctx, run, err)
 			}
-			return outcomeOf(ctx, err), because(cause, err)
+			return r.outcomeOf(ctx, err), because(cause, err)
 		case <-out:
 			out = nil
-			grace.Reset(min(drainPatience, r.grace(cause)))
+			grace.Reset(run.endsIn(min(drainPatience, r.grace(run, cause))))
 		case <-ignored.C:
-			stuck = true
-			r.stick(ctx, run, cause, since)
+			if !run.stopping.Load() {
+				stuck = true
+				r.stick(ctx, run, cause, since)
+			}
 		case <-grace.C:
 			if !stuck {
 				r.stick(ctx, run, cause, since)
@@ -170,15 +173,16 @@ func (r *Runner) call(ctx context.Context, run *Run, out <-chan struct{}) (outco
 
 // grace is how long a function may take to return once its context has ended: the lease is renewed meanwhile, unless
 // the lease itself is what was lost.
-func (r *Runner) grace(cause error) time.Duration {
+func (r *Runner) grace(run *Run, cause error) time.Duration {
+	grace := cmp.Or(run.job.Grace, r.cfg.Grace)
 	var lost *lockrepo.LostError
 	if errors.As(cause, &lost) {
-		return min(r.cfg.Grace, patience)
+		return min(grace, patience)
 	}
 	if errors.Is(cause, ErrDrained) {
 		return drainPatience
 	}
-	return r.cfg.Grace
+	return grace
 }
 
 // abandon ends the run of a function that doesn't return, so that a successor may start, and keeps the slot until it
@@ -228,7 +232,10 @@ func userStack(stack []byte) []byte {
 
 // because is the cause of a context's end with what the function said of it, if that says more.
 func because(cause, err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil {
+		return nil // it has done its work all the same
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return cause
 	}
 	if errors.Is(err, cause) {
@@ -237,28 +244,8 @@ func because(cause, err error) error {
 	return errors.Join(cause, err)
 }
 
-func outcomeOf(ctx context.Context, err error) string {
-	switch {
-	case err == nil:
-		return stateComplete
-	case ctx.Err() != nil:
-		return outcomeOfCause(context.Cause(ctx))
-	}
-	return stateFailed // also after a refusal: if the lease is gone, the end is refused too
-}
-
-func outcomeOfCause(cause error) string {
-	switch {
-	case errors.Is(cause, ErrTimeout):
-		return stateTimedOut
-	case errors.Is(cause, ErrDrained):
-		return stateDrained
-	}
-	return stateLost
-}
-
 // retryAfter is exponential with full jitter and a floor of one second; a drained run is tried at once.
-func (run *Run) retryAfter(outcome string) time.Duration {
+func (run *Run) retryAfter(outcome string, cause error) time.Duration {
 	if outcome != stateFailed && outcome != stateTimedOut {
 		return 0
 	}
@@ -266,5 +253,5 @@ func (run *Run) retryAfter(outcome string) time.Duration {
 	if shift := run.Attempt - 1; run.job.RetryDelay <= limit>>shift { // never doubled beyond what a duration can say
 		limit = run.job.RetryDelay << shift
 	}
-	return max(time.Second, rand.N(limit))
+	return max(time.Second, rand.N(limit), retryAsked(cause))
 }

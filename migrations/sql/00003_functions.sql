@@ -454,6 +454,7 @@ end $$;
 -- +goose StatementBegin
 create function pawl.after(outcome text, attempts int, max_attempts int) returns text language sql immutable as $$
   select case when outcome in ('complete', 'skipped', 'cancelled') then outcome
+              when outcome in ('final', 'uncertain') then 'dead'       -- no other run
               when outcome = 'drained' or attempts < max_attempts then 'open' else 'dead' end
 $$;
 -- +goose StatementEnd

@@ -165,7 +165,7 @@ begin
   with ends as (
     update pawl.periods p
        set state = pawl.after(q.outcome, p.attempts, p.max_attempts),
-           reason = case when q.outcome <> 'complete' then q.outcome end,
+           reason = case q.outcome when 'complete' then null when 'skipped' then 'exit_code' when 'final' then 'failed' else q.outcome end,
            ended_at = case when pawl.after(q.outcome, p.attempts, p.max_attempts) <> 'open' then coalesce(p.ended_at, at) end,
            attempts = p.attempts - (q.outcome = 'drained')::int,
            not_before = case when q.retry > 0 then at + q.retry * interval '1 ms' end
@@ -179,7 +179,7 @@ begin
   )
   select coalesce(array_agg(e.run), '{}'), coalesce(array_agg(e.lock), '{}'), array_agg(e.run) filter (where e.state = 'dead') into fine, freed, dead from ends e;
   if cardinality(fine) < cardinality(p_runs) and p_strict then perform pawl.must(false, 'PW002'); end if;
-  update pawl.runs x set state = q.outcome, error = nullif(q.error, ''), ended_at = at, done = coalesce(nullif(q.done, -1), x.done), total = coalesce(nullif(q.total, -1), x.total)
+  update pawl.runs x set state = case when q.outcome in ('final', 'uncertain') then 'failed' else q.outcome end, error = nullif(q.error, ''), ended_at = at, done = coalesce(nullif(q.done, -1), x.done), total = coalesce(nullif(q.total, -1), x.total)
     from unnest(p_runs, p_outcomes, p_errors, p_done, p_total) q (run, outcome, error, done, total) where x.id = q.run and q.run = any (fine);
   insert into pawl.tenures (lock, token, grant_id, holder, key, request_id, acquired_at, expires_at, ended_at, how, beats, longest_gap)
   select l.name, l.token, l.grant_id, l.holder, l.key, l.request_id, l.acquired_at, l.expires_at, at, 'released', l.beats, l.longest_gap from pawl.locks l where l.name = any (freed);

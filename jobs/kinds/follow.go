@@ -1,0 +1,102 @@
+package kinds
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"pawl/internal/guardian"
+	"pawl/jobs"
+)
+
+// guarded is what the guardian gets. Its own grace is for a lease that isn't renewed or an owner that has ended: TERM
+// comes that long before the deadline, so it must leave room for a beat or two that is late.
+func (c Command) guarded(run *jobs.Run, out *os.File) guardian.Command {
+	value := values(run, c.Params)
+	args := make([]string, len(c.Argv))
+	for i, a := range c.Argv {
+		args[i] = a.Expand(value)
+	}
+	if c.Shell {
+		args = append([]string{"/bin/sh", "-c"}, args...)
+	}
+	return guardian.Command{
+		Guardian: c.Guardian, Args: args, Env: c.env(run, value), Dir: c.Dir, Stdout: out, Stderr: out,
+		Grace: min(c.Grace, run.TTL()/3), Deadline: deadline(run),
+	}
+}
+
+// env is the command's environment. Later entries win.
+func (c Command) env(run *jobs.Run, value func(string) string) []string {
+	var env []string
+	if c.InheritEnv {
+		env = os.Environ()
+	} else {
+		for _, name := range []string{"PATH", "HOME", "TMPDIR", "PAWL_GUARD"} { // the last is of guardians above
+			if v, ok := os.LookupEnv(name); ok {
+				env = append(env, name+"="+v)
+			}
+		}
+	}
+	for name, v := range c.Env {
+		env = append(env, name+"="+v.Expand(value))
+	}
+	token := run.Token()
+	return append(env,
+		"PAWL_LOCK="+token.Lock, "PAWL_TOKEN="+strconv.FormatInt(token.Seq, 10), "PAWL_HOLDER="+run.Holder(),
+		"PAWL_TTL="+strconv.FormatFloat(run.TTL().Seconds(), 'f', -1, 64)+"s",
+		"PAWL_JOB="+run.Job, "PAWL_PERIOD="+run.Period.Key, "PAWL_REVISION="+strconv.Itoa(run.Revision),
+		"PAWL_ATTEMPT="+strconv.Itoa(run.Attempt), "PAWL_RUN="+run.ID.String(),
+		"PAWL_SCHEDULED_AT="+run.ScheduledAt.UTC().Format(time.RFC3339))
+}
+
+// deadline is when nothing of the command may be left. The clock is read first: a pause after that makes it earlier.
+func deadline(run *jobs.Run) time.Duration {
+	now := guardian.Clock()
+	return now + run.Left()
+}
+
+const slowestLook = 500 * time.Millisecond
+
+// spare is what is left of the runner's patience when KILL is sent: for the end, and for the output.
+func spare(ttl time.Duration) time.Duration { return min(ttl/10, time.Second) }
+
+// follow tells the guardian of each renewal, and the command when to end, until it has ended. It returns why it was told
+// to.
+func (c Command) follow(ctx context.Context, run *jobs.Run, p *guardian.Process) (stopped error) {
+	tick := time.NewTicker(min(max(run.TTL()/50, 5*time.Millisecond), slowestLook))
+	defer tick.Stop()
+	var kill <-chan time.Time
+	told, ended, draining := deadline(run), ctx.Done(), run.Draining()
+	stop := func(why error) {
+		if stopped = why; kill == nil {
+			_ = p.Signal(syscall.SIGTERM)
+			kill = time.After(c.Grace)
+		}
+	}
+	for {
+		select {
+		case <-p.Done():
+			return stopped
+		case <-draining:
+			draining = nil
+			stop(jobs.ErrDrained)
+		case <-ended:
+			ended = nil
+			run.Stopping()
+			stop(context.Cause(ctx))
+		case <-kill:
+			_ = p.Kill()
+		case <-tick.C:
+		}
+		if ended == nil && run.Left() < spare(run.TTL()) {
+			_ = p.Kill() // if it can't hear, its deadline has come
+		}
+		if d := deadline(run); d > told+time.Millisecond {
+			told = d
+			p.Extend(d)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package kinds
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"pawl/jobs"
+)
+
+// Text is a value with templates in it, which may hold secrets. Expand returns it with value's answer for the name of
+// each template: period.key, period.start, period.end, period.offset, scheduled_at, run.id, run.attempt, run.revision
+// or params.NAME. Times are RFC 3339, in the job's time zone.
+type Text interface {
+	Expand(value func(name string) string) string
+}
+
+// Plain is a Text without templates.
+type Plain string
+
+// Expand returns the text as it is.
+func (p Plain) Expand(func(string) string) string { return string(p) }
+
+// values answers what templates ask about a run.
+func values(run *jobs.Run, params map[string]string) func(name string) string {
+	at := func(t time.Time) string { return t.In(run.Location()).Format(time.RFC3339Nano) }
+	return func(name string) string {
+		switch name {
+		case "period.key":
+			return run.Period.Key
+		case "period.start":
+			return at(run.Period.Start)
+		case "period.end":
+			return at(run.Period.End)
+		case "period.offset":
+			return strconv.Itoa(run.Period.Offset)
+		case "scheduled_at":
+			return at(run.ScheduledAt)
+		case "run.id":
+			return run.ID.String()
+		case "run.attempt":
+			return strconv.Itoa(run.Attempt)
+		case "run.revision":
+			return strconv.Itoa(run.Revision)
+		}
+		param, _ := strings.CutPrefix(name, "params.")
+		return params[param]
+	}
+}
+
+// expand returns v with every Text in it expanded. Lists and maps are copied.
+func expand(v any, value func(string) string) any {
+	switch v := v.(type) {
+	case Text:
+		return v.Expand(value)
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = expand(item, value)
+		}
+		return list
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for key, item := range v {
+			m[key] = expand(item, value)
+		}
+		return m
+	}
+	return v
+}
+
+// literal is what stands in a text where no template does.
+func literal(t Text) string { return t.Expand(func(string) string { return "" }) }

@@ -1,0 +1,91 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Output is what a run has said: the beginning and the end of it, as they were, bytes and not always text. What is
+// missing lies between them.
+type Output struct {
+	Head  []byte
+	Tail  []byte
+	Bytes int64 // in all
+}
+
+// Cut reports whether something is missing between head and tail.
+func (o Output) Cut() bool { return o.Bytes > int64(len(o.Head)+len(o.Tail)) }
+
+// OutputRecord is the output of one run.
+type OutputRecord struct {
+	Output
+	At time.Time // when it was written, UTC by the database's clock
+}
+
+const (
+	keepSQL = `
+insert into pawl.outputs as o (run, head, tail, bytes)
+select r.id, $2::bytea, $3::bytea, $4::bigint from pawl.runs r where r.id = $1::text::uuid
+on conflict (run) do update set head = excluded.head, tail = excluded.tail, bytes = excluded.bytes, at = clock_timestamp()`
+
+	// keepLate bounds writing the output when the run's context has ended: the runner doesn't wait long.
+	keepLate = time.Second
+)
+
+// Keep stores the run's output in place of what it stored before. It is a log and no result: it is written also when the
+// context has ended or the lease is lost, and it needs no guard, since nobody else writes this run's.
+func (r *Run) Keep(ctx context.Context, o Output) error {
+	limit := callTimeout
+	if ctx.Err() != nil {
+		limit = keepLate
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	defer cancel()
+	return r.keep(ctx, r.runner.pool, o)
+}
+
+// KeepTx is [Run.Keep] in the transaction that [Run.Tx] or [Run.Complete] gave: the output is there when the run has
+// ended.
+func (r *Run) KeepTx(ctx context.Context, tx pgx.Tx, o Output) error { return r.keep(ctx, tx, o) }
+
+func (r *Run) keep(ctx context.Context, to execer, o Output) error {
+	_, err := to.Exec(ctx, keepSQL, r.ID.String(), notNull(o.Head), notNull(o.Tail), o.Bytes)
+	if err != nil {
+		return fmt.Errorf("jobs: output of %s %s: %w", r.Job, r.Period.Key, err)
+	}
+	return nil
+}
+
+type execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+func notNull(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// Output reads the output of a run. The error is [ErrNoOutput] when there is none: the run wrote nothing, hasn't ended,
+// or its output isn't kept any more. Lists of runs carry no output.
+func (h *History) Output(ctx context.Context, run uuid.UUID) (o OutputRecord, err error) {
+	const sql = `select head, tail, bytes, at from pawl.outputs where run = $1::text::uuid`
+	err = h.read(ctx, "output", func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, sql, run.String()).Scan(&o.Head, &o.Tail, &o.Bytes, &o.At)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return o, fmt.Errorf("%w of run %s", ErrNoOutput, run)
+	}
+	utc(&o.At)
+	return o, err
+}
+
+// ErrNoOutput says that nothing is kept of what a run has said.
+var ErrNoOutput = errors.New("jobs: no output")

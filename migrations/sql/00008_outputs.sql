@@ -1,0 +1,14 @@
+-- What runs have said. Apart from the runs, so that no list of runs carries it.
+
+-- +goose Up
+create table pawl.outputs (
+    run   uuid primary key,
+    head  bytea not null,
+    tail  bytea not null,
+    bytes bigint not null,                          -- in all, with what is missing between head and tail
+    at    timestamptz not null default clock_timestamp()
+);
+create index outputs_at on pawl.outputs using brin (at);   -- for who prunes it
+
+-- +goose Down
+drop table pawl.outputs;
