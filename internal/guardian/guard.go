@@ -137,15 +137,19 @@ func (g *guard) start(argv []string) error {
 
 // watch returns when no process is left.
 func (g *guard) watch() {
+	w := newWaker()
 	for !g.gone {
-		now := Clock()
-		switch due := g.due(); {
+		now, due := Clock(), g.due()
+		w.at(due)
+		switch {
 		case now < due:
 			g.wait(min(due-now, nap))
 		case g.ending:
 			g.kill()
 		default:
-			g.end(Deadline)
+			if g.catchUp(); !g.ending && Clock() >= g.due() {
+				g.end(Deadline)
+			}
 		}
 	}
 }
@@ -159,7 +163,6 @@ func (g *guard) due() time.Duration {
 }
 
 func (g *guard) wait(most time.Duration) {
-	before := Clock()
 	t := time.NewTimer(most)
 	defer t.Stop()
 	select {
@@ -168,13 +171,10 @@ func (g *guard) wait(most time.Duration) {
 	case <-g.children:
 		g.reap()
 	case <-t.C:
-		if Clock()-before > most+nap {
-			g.catchUp()
-		}
 	}
 }
 
-// catchUp hears what the owner has said while this process was stopped, before it is judged.
+// catchUp hears what the owner may have said while this process was stopped, before it is judged.
 func (g *guard) catchUp() {
 	t := time.NewTimer(lead / 2)
 	defer t.Stop()
