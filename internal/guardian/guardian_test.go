@@ -232,6 +232,19 @@ func TestTermIsSentAGraceBeforeTheDeadlineAndKillBeforeIt(t *testing.T) {
 	}
 }
 
+func TestACommandIsNotStartedWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	c := script(": > " + file)
+	c.Deadline = Clock() + 40*time.Millisecond // the guardian gets as far as to look
+	if r := begin(t, c).Result(); r.Why != Deadline || r.Code != 137 {
+		t.Errorf("%+v", r)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("it has run")
+	}
+}
+
 func TestANewerDeadlineCounts(t *testing.T) {
 	t.Parallel()
 	c := script("sleep 1; exit 5")
