@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -132,6 +133,17 @@ func TestAPrefixBoundsWhatAKeySees(t *testing.T) {
 			t.Errorf("list %q = %v, want %v", query, names, want)
 		}
 	}
+	// The token of a lock that it doesn't reach stands in no answer.
+	for lock, last := range map[string]string{"payments/a": `"last_token":77`, "reports/c": `"last_token":null`} {
+		if _, err := a.pool.Exec(t.Context(), `insert into pawl.fences values ('account:42', $1, 77) on conflict (target) do update set lock = $1`, lock); err != nil {
+			t.Fatal(err)
+		}
+		for _, token := range []string{"1", "76"} {
+			got := a.ask(t, http.MethodPost, "/fences/account:42/check", `{"lock":"payments/a","fencing_token":`+token+`}`, pay...)
+			got.is(t, http.StatusConflict, "stale-token")
+			got.has(t, last)
+		}
+	}
 	// These show every lock.
 	a.ask(t, http.MethodGet, "/api/overview", "", pay...).is(t, http.StatusForbidden, "forbidden")
 	a.ask(t, http.MethodGet, "/", "", pay...).is(t, http.StatusForbidden, "forbidden")
@@ -253,6 +265,49 @@ func TestThePageNeedsAReadersKeyAndSaysThatABrowserCantSignInYet(t *testing.T) {
 	for _, open := range []string{"/healthz", "/readyz", "/openapi.json", "/docs", "/problems/timeout"} {
 		a.ask(t, http.MethodGet, open, "").is(t, http.StatusOK, "")
 	}
+}
+
+// A page of a name that its owner has lead to loopback is same-origin to a browser: nothing else would stop it.
+func TestWithoutAKeyOnlyNamesOfThisMachineAreServed(t *testing.T) {
+	t.Parallel()
+	a, open := newAPI(t, nil), newAPI(t, func(c *web.Config) { c.Insecure = true })
+	for _, route := range web.APIRoutes() {
+		if route.Role == "" {
+			continue
+		}
+		path, body := concrete(route)
+		for host, lets := range map[string]bool{
+			"evil.example": false, "evil.example:8399": false, "127.0.0.1.evil.example": false, "localhost.evil.example": false, "x.xlocalhost": false, "": true, "pawl:8399": true,
+			"127.0.0.1:1": true, "[::1]:8399": true, "[::1]": true, "10.1.2.3": true, "localhost": true, "LOCALHOST:8399": true, "localhost.": true, "pawl.localhost:1": true,
+		} {
+			for _, api := range []*lockAPI{a, open} {
+				got := api.askAs(t, host, route.Method, path, body)
+				if forbidden := strings.Contains(got, "/problems/forbidden"); forbidden == (lets || api == open) {
+					t.Errorf("%s %s at %q, insecure %t = %s", route.Method, path, host, api == open, got)
+				}
+			}
+		}
+	}
+	bearer := a.key(t, lockkeys.Key{Name: "k", Role: lockkeys.Worker})
+	eventually(t, "the key lets in by any name", func() bool {
+		return strings.HasPrefix(a.askAs(t, "locks.example", http.MethodGet, "/locks", "", "Authorization: Bearer "+bearer), "HTTP/1.1 200")
+	})
+}
+
+// askAs asks for a host, which the client wouldn't let us leave out.
+func (a *lockAPI) askAs(t *testing.T, host, method, path, body string, header ...string) string {
+	t.Helper()
+	conn := dial(t, a.addr)
+	lines := slices.Concat(header, []string{"Host: " + host, "Connection: close", "Content-Type: application/json", fmt.Sprintf("Content-Length: %d", len(body))})
+	_, err := io.WriteString(conn, method+" "+path+" HTTP/1.1\r\n"+strings.Join(lines, "\r\n")+"\r\n\r\n"+body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(got)
 }
 
 // noKeys is a store of keys that doesn't answer, while the locks' does.

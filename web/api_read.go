@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/base64"
+	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -125,6 +126,11 @@ func (a *api) check(c *call) error {
 	if err != nil {
 		return err
 	}
+	if !current && c.key.Prefix != "" {
+		if last, err = a.ownMark(c, lock, last); err != nil {
+			return err
+		}
+	}
 	if !current {
 		return &problemError{
 			kind: staleToken, detail: "This token must not write to this target any more: acquire the lock again.",
@@ -133,6 +139,15 @@ func (a *api) check(c *call) error {
 	}
 	c.json(checked{true, last})
 	return nil
+}
+
+// ownMark is last, unless it is the token of another lock: the key may not reach that.
+func (a *api) ownMark(c *call, lock string, last *int64) (*int64, error) {
+	own, _, err := a.cfg.API.CheckTarget(c.r.Context(), fence.Token{Lock: lock, Seq: math.MaxInt64}, c.path.Resource)
+	if own {
+		return last, err
+	}
+	return nil, err
 }
 
 const defaultPage, mostOfAPage = 100, 1000

@@ -34,7 +34,7 @@ func apiRoutes() []apiRoute {
 		slow, large, media = http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType
 	)
 	return []apiRoute{
-		{http.MethodGet, "/locks", keys.Reader, []int{200, bad, no, value, many, long, away}, (*api).list},
+		{http.MethodGet, "/locks", keys.Reader, []int{200, bad, no, never, value, many, long, away}, (*api).list},
 		{http.MethodGet, lock, keys.Reader, []int{200, bad, no, never, none, value, many, long, away}, (*api).show},
 		{http.MethodPost, lock, keys.Worker, []int{200, bad, no, never, slow, large, media, value, many, long, away}, (*api).acquire},
 		{http.MethodDelete, lock, keys.Worker, []int{204, bad, no, never, none, slow, other, large, media, value, many, long, away}, (*api).release},

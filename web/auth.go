@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -18,11 +20,14 @@ const anonymous = "anonymous"
 // gate tells who asks, and what they may.
 type gate struct {
 	keys  Keys // nil: none
+	open  bool // to all who reach the address, by whatever name
 	log   *slog.Logger
 	wrong *limiter
 }
 
-func newGate(cfg Config) *gate { return &gate{keys: cfg.Keys, log: cfg.Logger, wrong: newLimiter()} }
+func newGate(cfg Config) *gate {
+	return &gate{keys: cfg.Keys, open: cfg.Insecure, log: cfg.Logger, wrong: newLimiter()}
+}
 
 // admit returns the key behind a request, if its role reaches.
 func (g *gate) admit(r *http.Request, role string) (keys.Key, error) {
@@ -47,6 +52,8 @@ func (g *gate) who(r *http.Request) (keys.Key, error) {
 	switch {
 	case err != nil:
 		return keys.Key{}, uncheckedError{err}
+	case !inUse && !g.open && rebindable(r.Host):
+		return keys.Key{}, refuse(forbidden, "Without any key this answers to addresses in digits and to names without a dot: ask one of these, or make a key with pawl key create.")
 	case !inUse:
 		return everybody, nil
 	}
@@ -55,6 +62,17 @@ func (g *gate) who(r *http.Request) (keys.Key, error) {
 		return keys.Key{}, refuse(unauthorized, "This needs a key: send it as Authorization: Bearer pawl_…; a browser can't sign in yet.")
 	}
 	return g.check(r.WithContext(ctx), bearer)
+}
+
+// rebindable tells whether the host that was asked for is a name with dots, whose address its owner decides. Loopback is
+// no boundary then: to a browser on this machine the pages of a name that is made to lead there are of one origin with us.
+func rebindable(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return err != nil && strings.Contains(host, ".") && !strings.HasSuffix(host, ".localhost")
 }
 
 // check asks for a key, unless too many wrong ones came from where this one comes from.

@@ -51,7 +51,7 @@ type Config struct {
 	Locks    Locks
 	Jobs     Jobs
 	API      API                         // nil: the lock API is not found
-	Keys     Keys                        // nil, or no key ever made: everybody may do everything
+	Keys     Keys                        // nil, or no key ever made: everybody may do everything; without Insecure by an address, or a name without a dot
 	MaxHold  time.Duration               // how long one lease of the lock API may be renewed; default 24 h
 	Ready    func(context.Context) error // nil, or why this process takes no work; a nil function is always ready
 	Gatherer prometheus.Gatherer         // nil: /metrics is not found

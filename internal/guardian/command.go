@@ -81,7 +81,8 @@ func (p *Process) start(c Command) error {
 		return err
 	}
 	// A guardian that is stopped doesn't look at the deadline.
-	p.alarm = time.AfterFunc(p.left(), func() { _ = p.cmd.Process.Kill() })
+	p.alarm, p.wake = time.AfterFunc(p.left(), func() { _ = p.cmd.Process.Kill() }), newWaker()
+	p.wake.at(p.deadline)
 	go speak(toGuard, p.orders, p.dead)
 	go p.wait(fromGuard)
 	return nil

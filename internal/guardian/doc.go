@@ -17,6 +17,8 @@
 //     group among them; any owner finds those that carry the marker.
 //   - When the guardian is stopped, the owner kills it at the deadline, and then
 //     the same.
+//   - When both are stopped, or one is and the other killed, the kernel wakes who
+//     is left: each has a timer that sends it CONT at the deadline.
 //   - When the command ends by itself, what it has left running is ended before
 //     the result is told.
 //

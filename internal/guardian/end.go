@@ -30,10 +30,21 @@ func (g *guard) tell(why Why) {
 	}
 }
 
-// send signals the group as a whole, and those that have left it one by one.
+// send signals the group as a whole, and those that have left it one by one: as they were before, since who loses its parent
+// meanwhile may be missed by a look, and who has come since.
 func (g *guard) send(sig syscall.Signal) {
+	seen := map[proc]bool{}
+	for _, p := range below(self()) {
+		p.parent = 0 // it may change
+		seen[p] = true
+	}
 	g.forward(sig)
-	g.signalBelow(self(), sig, func(p proc) bool { return p.group != g.pid })
+	for p := range seen {
+		if p.group != g.pid {
+			p.signal(sig)
+		}
+	}
+	g.signalBelow(self(), sig, func(p proc) bool { p.parent = 0; return p.group != g.pid && !seen[p] })
 }
 
 // forward signals the group. Who is suspended must hear what ends it.
@@ -95,7 +106,8 @@ func (g *guard) kill() {
 	for b := (backoff{said: g.said}); !g.gone; {
 		g.toGroup(syscall.SIGKILL)
 		g.killBelow(self())
-		if g.reap(); !g.gone {
+		killChildren(func() bool { g.reap(); return g.gone })
+		if !g.gone {
 			b.wait(g.children) // a child that has just been adopted tells nobody
 		}
 	}

@@ -94,12 +94,15 @@ func (g *guard) run(argv []string, orders *json.Decoder) Result {
 	if err := adoptOrphans(); err != nil {
 		return Result{Code: notExecutable, Why: Unstarted, Err: "become a child subreaper: " + err.Error()}
 	}
+	g.orders = listen(orders)
+	if g.late() {
+		return Result{Code: 128 + int(syscall.SIGKILL), Why: Deadline, After: syscall.SIGKILL}
+	}
 	if err := g.start(argv); err != nil {
 		return Result{Code: codeOf(err), Why: Unstarted, Err: innermost(err).Error()}
 	}
 	// Who reads what the command writes must see it end, and who writes what it reads.
 	_, _ = os.Stdin.Close(), os.Stdout.Close()
-	g.orders = listen(orders)
 	g.watch()
 	r := Result{Code: g.status.ExitStatus(), Why: g.why}
 	if r.Why == leftBehind {
@@ -135,17 +138,40 @@ func (g *guard) start(argv []string) error {
 	return p.Release() // reap waits for it, with all others
 }
 
+// late says that the command must not even be started: its owner, or this process, may have been stopped until now. A later
+// deadline may be on its way; whatever else is, ends it.
+func (g *guard) late() bool {
+	t := time.NewTimer(lead / 2)
+	defer t.Stop()
+	for Clock() >= g.Deadline-lead {
+		select {
+		case o := <-g.orders:
+			if o.Deadline == 0 {
+				return true
+			}
+			g.Deadline = max(g.Deadline, o.Deadline)
+		case <-t.C:
+			return true
+		}
+	}
+	return false
+}
+
 // watch returns when no process is left.
 func (g *guard) watch() {
+	w := newWaker()
 	for !g.gone {
-		now := Clock()
-		switch due := g.due(); {
+		now, due := Clock(), g.due()
+		w.at(due)
+		switch {
 		case now < due:
 			g.wait(min(due-now, nap))
 		case g.ending:
 			g.kill()
 		default:
-			g.end(Deadline)
+			if g.catchUp(); !g.ending && Clock() >= g.due() {
+				g.end(Deadline)
+			}
 		}
 	}
 }
@@ -159,7 +185,6 @@ func (g *guard) due() time.Duration {
 }
 
 func (g *guard) wait(most time.Duration) {
-	before := Clock()
 	t := time.NewTimer(most)
 	defer t.Stop()
 	select {
@@ -168,13 +193,10 @@ func (g *guard) wait(most time.Duration) {
 	case <-g.children:
 		g.reap()
 	case <-t.C:
-		if Clock()-before > most+nap {
-			g.catchUp()
-		}
 	}
 }
 
-// catchUp hears what the owner has said while this process was stopped, before it is judged.
+// catchUp hears what the owner may have said while this process was stopped, before it is judged.
 func (g *guard) catchUp() {
 	t := time.NewTimer(lead / 2)
 	defer t.Stop()

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,15 +22,21 @@ func TestMain(m *testing.M) {
 		os.Exit(Main(os.Args[2:], os.Stderr))
 	case len(os.Args) > 1 && os.Args[1] == "owner":
 		os.Exit(own(os.Args[2:]))
+	case len(os.Args) > 1 && os.Args[1] == "headless":
+		headless(os.Args[2])
 	}
 	os.Exit(m.Run())
 }
 
-// own runs a command whose deadline is far, and prints its result.
+// own runs a command whose deadline is far unless ownFor says otherwise, and prints its result.
 func own(args []string) int {
 	signal.Ignore(syscall.SIGINT)
+	lasts, err := time.ParseDuration(os.Getenv(ownFor))
+	if err != nil {
+		lasts = time.Hour
+	}
 	p, err := Start(Command{
-		Guardian: []string{"pawl", "guardian"}, Args: args, Sole: true, Grace: time.Second, Deadline: Clock() + time.Hour, Stderr: os.Stderr,
+		Guardian: []string{"pawl", "guardian"}, Args: args, Sole: true, Grace: time.Second, Deadline: Clock() + lasts, Stderr: os.Stderr,
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -40,6 +47,28 @@ func own(args []string) int {
 	}
 	return 0
 }
+
+// headless writes to a file for ever, in a session of its own, when its first thread has ended: /proc shows a zombie.
+func headless(file string) {
+	_, _ = syscall.Setsid() // a child of the command: it leads no group
+	go func() {
+		for {
+			note(file)
+		}
+	}()
+	runtime.LockOSThread()
+	_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
+}
+
+func note(file string) {
+	if f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600); err == nil {
+		_, _ = f.WriteString("x")
+		_ = f.Close()
+	}
+	<-time.After(time.Millisecond) // real clock: of another process
+}
+
+const ownFor = "PAWL_TEST_OWN_FOR"
 
 // script is a command of this test's.
 func script(sh string) Command {
@@ -200,6 +229,19 @@ func TestTermIsSentAGraceBeforeTheDeadlineAndKillBeforeIt(t *testing.T) {
 	}
 	if end > c.Deadline+200*time.Millisecond || end < c.Deadline-lead {
 		t.Errorf("the tree was gone %v after the deadline", end-c.Deadline)
+	}
+}
+
+func TestACommandIsNotStartedWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	c := script(": > " + file)
+	c.Deadline = Clock() + 40*time.Millisecond // the guardian gets as far as to look
+	if r := begin(t, c).Result(); r.Why != Deadline || r.Code != 137 {
+		t.Errorf("%+v", r)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("it has run")
 	}
 }
 

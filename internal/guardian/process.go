@@ -48,6 +48,7 @@ type Process struct {
 	mu       sync.Mutex
 	deadline time.Duration
 	alarm    *time.Timer
+	wake     *waker // while this process is stopped there is no alarm
 }
 
 // Done is closed when no process of the command's is left.
@@ -66,6 +67,7 @@ func (p *Process) Extend(deadline time.Duration) {
 	if p.tell(order{Deadline: deadline}) == nil { // else the guardian is stopped, and must not be waited for longer
 		p.deadline = max(p.deadline, deadline)
 		p.alarm.Reset(p.left())
+		p.wake.at(p.deadline)
 	}
 }
 
@@ -91,6 +93,14 @@ func (p *Process) tell(o order) error {
 
 func (p *Process) left() time.Duration { return max(p.deadline-Clock(), 0) }
 
+// unwatch is for when no process is left.
+func (p *Process) unwatch() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.alarm.Stop()
+	p.wake.end()
+}
+
 func (p *Process) wait(from io.ReadCloser) {
 	var r Result
 	err := json.NewDecoder(from).Decode(&r) // until it has ended, however it ends
@@ -100,7 +110,7 @@ func (p *Process) wait(from io.ReadCloser) {
 	_ = from.Close()
 	_ = p.cmd.Wait() // what it says is in r
 	close(p.dead)
-	if p.alarm.Stop(); err != nil {
+	if err != nil {
 		r = Result{Code: 128 + int(syscall.SIGKILL), Why: Unguarded, After: syscall.SIGKILL}
 		if p.mu.Lock(); p.left() == 0 {
 			r.Why = Deadline
@@ -108,6 +118,7 @@ func (p *Process) wait(from io.ReadCloser) {
 		p.mu.Unlock()
 		p.takeOver()
 	}
+	p.unwatch()
 	p.result = r
 	close(p.done)
 }
@@ -119,7 +130,7 @@ func (p *Process) takeOver() {
 		gone := true
 		if p.sole {
 			t.killBelow(os.Getpid())
-			gone = reapAll(func(int, syscall.WaitStatus) {})
+			gone = killChildren(func() bool { return reapAll(func(int, syscall.WaitStatus) {}) })
 		}
 		if t.killMarked() == 0 && gone {
 			return

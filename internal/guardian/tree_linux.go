@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,6 +19,25 @@ func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0,
 func dieWithGuardian(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
 	attr.Pdeathsig = syscall.SIGKILL
 	return attr
+}
+
+// spin is how long children are hunted before everything is looked through again.
+const spin = 10 * time.Millisecond
+
+// killChildren sends KILL to the children of this process, and reaps them, until there is none or spin is over. Whom they
+// leave is a child next, since this process adopts orphans: so it catches who forks and ends faster than /proc can be looked
+// through. A child's number is nobody else's until it is reaped.
+func killChildren(reap func() (gone bool)) (gone bool) {
+	for over := Clock() + spin; Clock() < over; {
+		mine, _ := children(os.Getpid())            // none where the kernel doesn't tell
+		for _, pid := range slices.Backward(mine) { // the latest first
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+		}
+		if reap() {
+			return true
+		}
+	}
+	return false
 }
 
 // groupLeft is not asked here: all that is left of the group are our children.
@@ -149,6 +170,13 @@ func (t tree) killMarked() (n int) {
 
 func (t tree) marks(pid int) bool {
 	b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ")) // another user's can't be read
+	if len(b) == 0 {                                                          // its first thread has ended
+		threads, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task/[0-9]*/environ"))
+		for _, file := range threads {
+			more, _ := os.ReadFile(file)
+			b = append(b, more...)
+		}
+	}
 	for e := range bytes.SplitSeq(b, []byte{0}) {
 		if all, ok := bytes.CutPrefix(e, []byte(markerVariable+"=")); ok && bytes.Contains(all, []byte(t.marker)) {
 			return true

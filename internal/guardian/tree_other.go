@@ -19,6 +19,10 @@ func (tree) signalBelow(int, syscall.Signal, func(proc) bool) {}
 
 func (tree) killBelow(int) {}
 
+func (proc) signal(syscall.Signal) {}
+
+func killChildren(reap func() bool) bool { return reap() }
+
 func below(int) []proc { return nil }
 
 func (tree) killMarked() int { return 0 }
