@@ -154,7 +154,11 @@ func TestTheHTTPPagesExampleWorks(t *testing.T) {
 	t.Parallel()
 	db := pgtest.URL(t)
 	_, url := serveAPI(t, db)
-	script := strings.Join(blocks(t, "http.md", "sh"), "\n")
+	all := blocks(t, "http.md", "sh")
+	if !strings.Contains(all[0], "pawl serve") {
+		t.Fatalf("the page begins with %q, not with how to serve", all[0])
+	}
+	script := strings.ReplaceAll(strings.Join(all[1:], "\n"), "http://127.0.0.1:8399", url)
 	run := func(script string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
