@@ -176,7 +176,7 @@ func enterSkipping(ctx context.Context, tx pgx.Tx, ps []*planned) (map[string]st
 func (r *Runner) tally(ctx context.Context, inserted []owed) {
 	for _, x := range inserted {
 		r.metrics.Periods.WithLabelValues(x.job, x.state, x.reason).Add(float64(x.ticks))
-		if x.state != stateOpen {
+		if x.state != stateOpen && x.state != "held" { // who has paused a job knows
 			r.log.WarnContext(ctx, "ticks will not run", "job", x.job, "state", x.state, "reason", x.reason, "ticks", x.ticks)
 		}
 	}

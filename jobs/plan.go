@@ -105,8 +105,10 @@ func (r *Runner) planDue(ctx context.Context, after string, most int) (n int, la
 		return n, last, err
 	}
 	r.tally(ctx, inserted)
+	waiting := map[string]bool{}
 	for _, x := range inserted {
-		if x.waits == "needs" { // what it needs may have been completed meanwhile, by one who couldn't see it
+		if x.waits == "needs" && !waiting[x.job] { // what it needs may have been completed meanwhile, by one who couldn't see it
+			waiting[x.job] = true
 			err = errors.Join(err, r.rewait(ctx, x.job, ""))
 		}
 	}
