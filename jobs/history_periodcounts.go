@@ -9,11 +9,12 @@ import (
 // PeriodCounts counts, by job and state, the periods that somebody may want to see to: open, running, held, dead. A
 // job or state without any is absent.
 func (h *History) PeriodCounts(ctx context.Context) (map[string]map[string]int64, error) {
-	// Two halves, so that the unfinished ones come from their own index.
+	// Each part comes from an index of its own.
 	const sql = `
 select job, state, count(*) from (
-  select job, state from pawl.periods where ended_at is null
-  union all select job, state from pawl.periods where ended_at is not null and state = 'dead') p
+  select job, state from pawl.periods where ` + unfinished + `
+  union all select job, state from pawl.periods where ` + waiting + ` and ended_at is null
+  union all select job, state from pawl.periods where ` + endedBadly + ` and state = 'dead') p
  group by job, state`
 	counts := map[string]map[string]int64{}
 	err := h.read(ctx, "period counts", func(ctx context.Context, tx pgx.Tx) error {

@@ -29,8 +29,8 @@ insert into pawl.periods (job, key, lock, state, reason, start_at, end_at, sched
 values ('settle', '2026-09-15', 'job:settle', 'complete', null, '2026-09-15Z', '2026-09-16Z', now() - interval '2 d', 2, 101, '2026-09-16 02:09Z'),
        ('settle', '2026-09-16', 'job:settle', 'running', null, '2026-09-16Z', '2026-09-17Z', now() - interval '1 d', 1, 102, null),
        ('settle', '2026-09-17', 'job:settle', 'open', null, '2026-09-17Z', '2026-09-18Z', now(), 0, null, null),
-       ('report', '2026-09-16', 'job:report', 'dead', 'exit_code', '2026-09-16Z', '2026-09-17Z', now() - interval '1 d', 6, 7, now()),
-       ('report', '2025-01-01', 'job:report', 'dead', 'exit_code', '2025-01-01Z', '2025-01-02Z', '2025-01-02Z', 6, 3, '2025-01-02Z');
+       ('report', '2026-09-16', 'job:report', 'dead', 'failed', '2026-09-16Z', '2026-09-17Z', now() - interval '1 d', 6, 7, now()),
+       ('report', '2025-01-01', 'job:report', 'dead', 'failed', '2025-01-01Z', '2025-01-02Z', '2025-01-02Z', 6, 3, '2025-01-02Z');
 insert into pawl.runs (id, job, key, revision, attempt, lock, token, holder, state, started_at, ended_at, done, total, error)
 values ('00000000-0000-4000-8000-000000000001', 'settle', '2026-09-15', 1, 1, 'job:settle', 100, 'a/1', 'lost',
         '2026-09-16 02:00Z', '2026-09-16 02:05Z', 40, 100, 'lease expired'),
@@ -147,7 +147,7 @@ func TestADeadPeriodIsNotCompleted(t *testing.T) {
 	if err != nil || len(periods) != 2 {
 		t.Fatalf("periods = %v, %v", periods, err)
 	}
-	if p := periods[0]; p.Key != "2026-09-16" || p.CompletedAt != nil || p.Reason != "exit_code" {
+	if p := periods[0]; p.Key != "2026-09-16" || p.CompletedAt != nil || p.Reason != "failed" {
 		t.Errorf("newest = %+v, want 2026-09-16 with its reason, not completed", p)
 	}
 }

@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 
@@ -13,6 +14,12 @@ import (
 
 // TestMain is also the entry of the worker processes that tests kill and stop.
 func TestMain(m *testing.M) {
+	if os.Getenv(dieEnv) != "" {
+		if err := die(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(1)
+	}
 	os.Exit(faults.Main(m, faults.Kinds{
 		"ledger": faults.Ledgers,
 		"poison": func(context.Context, *pgxpool.Pool) ([]jobs.Job, error) { return []jobs.Job{poison()}, nil },

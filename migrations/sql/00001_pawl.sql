@@ -148,7 +148,7 @@ create table pawl.runs (
     token      bigint not null,
     holder     text,
     delivery   bigint,
-    state      text not null default 'running',     -- complete, failed, timed_out, lost, drained, cancelled, skipped
+    state      text collate "C" not null default 'running',     -- complete, failed, timed_out, lost, drained, cancelled, skipped
     started_at timestamptz not null default clock_timestamp(),
     ended_at   timestamptz,
     done       bigint,

@@ -1,0 +1,55 @@
+package docs_test
+
+import (
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The cases that pawl has to stand, from and to.
+var cases = [][2]int{
+	{1, 10}, {12, 14}, {16, 23}, {25, 34}, {36, 41}, {43, 53}, {55, 59}, {61, 63}, {65, 66}, {68, 68}, {70, 71}, {74, 75},
+}
+
+func TestEveryCaseHasItsLineAndATest(t *testing.T) {
+	t.Parallel()
+	var want, got []string
+	for _, c := range cases {
+		for n := c[0]; n <= c[1]; n++ {
+			want = append(want, strconv.Itoa(n))
+		}
+	}
+	for _, row := range rows(read(t, "cases.md")) {
+		got = append(got, row[0])
+		if len(row) != 4 || row[1] == "" || !strings.HasSuffix(row[2], ".") || !named.MatchString(row[3]) {
+			t.Errorf("case %s: want whom it bit, a sentence and a test", row[0])
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("cases %v, want %v", got, want)
+	}
+}
+
+// Ticks, triggers, reruns and backfills become rows by one statement, so that none of them can pass its key by.
+func TestPeriodsComeInByOneStatement(t *testing.T) {
+	t.Parallel()
+	var found []string
+	err := filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(file, "_test.go") || !slices.Contains([]string{".go", ".sql"}, filepath.Ext(file)) {
+			return err
+		}
+		for range strings.Count(read(t, file), "insert into pawl.periods") {
+			found = append(found, file)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) != 1 || !strings.HasPrefix(found[0], "../jobs/") {
+		t.Errorf("periods are inserted in %q, want one place in jobs", found)
+	}
+}
