@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -134,5 +135,26 @@ func TestATriggerOfARunningPeriodSaysSo(t *testing.T) {
 	}
 	if n := exec(t, pool, `select count(*) from pawl.periods`); n != 1 {
 		t.Errorf("%d periods, want the one", n)
+	}
+}
+
+// Indexes that help people to look must not make starts dearer: what a start writes to its period is in none of them.
+func TestAStartTouchesNoIndexOfPeriods(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	owes(t, pool, "1")
+	names, ttls := r.handled()
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	args := []any{[]string{"L"}, []string{uuid.NewString()}, []int64{0}, "h", names, ttls, int64(2000), []int64{}, int64(10000)}
+	if _, err := tx.Exec(t.Context(), startSQL, args...); err != nil {
+		t.Fatal(err)
+	}
+	const cheap = `select 100 * pg_stat_get_xact_tuples_updated('pawl.periods'::regclass) + pg_stat_get_xact_tuples_hot_updated('pawl.periods'::regclass)`
+	if n := exec(t, tx, cheap); n != 101 {
+		t.Errorf("%d updates of periods, %d of them without the indexes; want one, and that without", n/100, n%100)
 	}
 }
