@@ -143,13 +143,13 @@ func TestAStartTouchesNoIndexOfPeriods(t *testing.T) {
 	t.Parallel()
 	r, pool := opened(t)
 	owes(t, pool, "1")
-	names, ttls := r.handled()
+	have := r.handled()
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(context.Background())
-	args := []any{[]string{"L"}, []string{uuid.NewString()}, []int64{0}, "h", names, ttls, int64(2000), []int64{}, int64(10000)}
+	args := []any{[]string{"L"}, []string{uuid.NewString()}, []int64{0}, "h", have.names, have.ttls, int64(2000), []int64{}, int64(10000)}
 	if _, err := tx.Exec(t.Context(), startSQL, args...); err != nil {
 		t.Fatal(err)
 	}
