@@ -20,6 +20,12 @@ func (r *reader) checkJob(f *File, job *Job, path string) {
 	if job.Owner == "" && !r.written(path+".owner") {
 		r.warn(Warning, path, "has no owner. Write owner: and the team to ask, here or under defaults.")
 	}
+	if job.RenameFrom != "" {
+		r.warn(Warning, path+".rename_from", "is not carried out yet: job %q is retired, and this one begins anew.", job.RenameFrom)
+	}
+	if r.written(path + ".retention") {
+		r.warn(Warning, path+".retention", "is not used yet: history is kept as long as for every job.")
+	}
 	r.checkAlerts(f, path, job.Alerts)
 	if job.Retries.MaxDelay < job.Retries.MinDelay {
 		r.bad(path+".retries", "max_delay is less than min_delay. Write %s or more.", short(job.Retries.MinDelay))

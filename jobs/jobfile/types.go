@@ -56,7 +56,7 @@ type Database struct {
 // Job is one job: what to do and when it is owed.
 type Job struct {
 	Name       string `yaml:"name,required" pattern:"^[a-z][a-z0-9_-]{0,62}$" doc:"Names the job for ever: its periods are known by it."`
-	RenameFrom string `yaml:"rename_from" pattern:"^[a-z][a-z0-9_-]{0,62}$" doc:"The job's former name, whose history it takes over."`
+	RenameFrom string `yaml:"rename_from" pattern:"^[a-z][a-z0-9_-]{0,62}$" doc:"The job's former name. Not carried out yet: the former job is retired."`
 	Kind       string `yaml:"kind,required" enum:"command sql http go" doc:"What the job is. The block of that name must follow, and no other."`
 	Owner      string `yaml:"owner" doc:"The team to ask; shown on the page, in alerts and on the lock."`
 
@@ -88,7 +88,7 @@ type Job struct {
 	OnDead  string        `yaml:"on_dead" default:"alert" enum:"alert pause hold_next" doc:"When a period has used up its runs: only alert, pause the job, or hold its next periods (for chained settlements)."`
 
 	Alerts    []string         `yaml:"alerts" doc:"The channels that are told of its events."`
-	Retention Retention        `yaml:"retention" doc:"How long its history is kept. Periods of a day and longer are kept for ever."`
+	Retention Retention        `yaml:"retention" doc:"How long its history is kept. Not used yet: see operations.md for what is pruned when."`
 	Params    map[string]Param `yaml:"params" doc:"Values that a trigger may set, for {{params.NAME}}."`
 
 	SQL     *SQL     `yaml:"sql" doc:"A job of kind sql: statements in a database."`
