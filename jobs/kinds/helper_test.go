@@ -48,6 +48,18 @@ func job(t *testing.T, k kind) jobs.Job {
 
 func yesterday() time.Time { return time.Now().UTC().Truncate(24 * time.Hour).Add(-time.Hour) }
 
+// in is the job in a zone: it owes the day that began there last, at whatever hour the test runs.
+func in(t *testing.T, zone string, j jobs.Job) jobs.Job {
+	t.Helper()
+	loc, err := time.LoadLocation(zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, m, d := time.Now().In(loc).Date()
+	j.Timezone, j.Start = zone, time.Date(y, m, d, 0, 0, 0, 0, loc).Add(-time.Hour)
+	return j
+}
+
 // lines collects what a runner says.
 type lines struct {
 	mu sync.Mutex

@@ -51,7 +51,7 @@ func TestArgumentsAreBound(t *testing.T) {
 				Args: []any{template("{{period.key}}"), template("{{period.start}}"), template("{{params.mode}}"), int64(7), true, nil, 1.25, int64(7)}, Params: map[string]string{"mode": evil},
 				Expect: kinds.Rows{Op: "=", N: 3},
 			})
-			j.Timezone = "Asia/Tokyo"
+			j = in(t, "Asia/Tokyo", j)
 			start(t, jobs.Config{Pool: pool, Direct: direct}, j)
 			r := run(t, direct)
 			if r.State != "complete" || !strings.HasPrefix(r.text(), "1: INSERT 0 1 (") || !strings.Contains(r.text(), "\n3: SELECT 3 (") {
