@@ -27,7 +27,12 @@ func TestAChannelIsToldOfWhatItIsFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, pool, `insert into pawl.schedules (job, app, definition, lock, watermark) values ('picky', 'ledger', '{"alerts": ["night"]}', 'L', now()) returning 1`)
+	none, all := Job{Name: "quiet", Alerts: []string{}}.definition("ledger"), Job{Name: "loud"}.definition("ledger")
+	exec(t, pool, `insert into pawl.schedules (job, app, definition, lock, watermark)
+		values ('quiet', 'ledger', $1::text::jsonb, 'Q', now()), ('loud', 'ledger', $2::text::jsonb, 'P', now()) returning 1`, string(none.json()), string(all.json()))
 	for _, e := range [][4]string{
+		{"dead", "7", "ledger", "quiet"},
+		{"dead", "8", "ledger", "loud"},
 		{"dead", "1", "ledger", "j"},
 		{"late", "2", "ledger", "j"},
 		{"dead", "3", "ledger", "picky"},
@@ -48,7 +53,7 @@ func TestAChannelIsToldOfWhatItIsFor(t *testing.T) {
 	}
 	const told = `select string_agg(e.subject, ' ' order by e.subject) from pawl.alerts a join pawl.events e on e.id = a.event
 	  join pawl.river_job j on j.args ->> 'event' = e.id::text and j.kind = $2 and j.queue = 'pawl_alerts' where a.channel = $1`
-	for channel, want := range map[string]string{"ops": "1 2 4 6", "night": "1 3 6"} {
+	for channel, want := range map[string]string{"ops": "1 2 4 6 8", "night": "1 3 6 8"} {
 		var got string
 		if err := pool.QueryRow(t.Context(), told, "ledger/"+channel, alertKind("ledger", channel)).Scan(&got); err != nil || got != want {
 			t.Errorf("%s is told of %q, want %q (%v)", channel, got, want, err)

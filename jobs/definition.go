@@ -35,7 +35,7 @@ type definition struct {
 	DueBy         string           `json:"due_by,omitempty"`
 	OnDead        string           `json:"on_dead,omitempty"`
 	Needs         []string         `json:"needs,omitempty"`
-	Alerts        []string         `json:"alerts,omitempty"`
+	Alerts        []string         `json:"alerts,omitzero"`
 	Timeout       time.Duration    `json:"timeout,omitempty"`
 	Runs          int              `json:"runs"`
 }

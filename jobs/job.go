@@ -80,7 +80,7 @@ type Job struct {
 	Needs         []Need         // jobs whose period of the same key must be complete first
 	Isolation     pgx.TxIsoLevel // of Run.Tx and Run.Complete: read committed (default), repeatable read, serializable
 	Start         time.Time      // ticks after it are owed; default the moment of registration
-	Alerts        []string       // the channels of its app that are told of its events; default all
+	Alerts        []string       // the channels of its app that are told of its events; nil: all, empty: none
 	Elsewhere     bool           // its function is in other processes: this one stores the definition, and never runs it
 	Func          Func           // required, unless it is Elsewhere
 

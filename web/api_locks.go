@@ -3,7 +3,6 @@ package web
 import (
 	"crypto/sha256"
 	"errors"
-	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -65,7 +64,7 @@ func (a *api) renew(c *call) error {
 	if err != nil {
 		return err
 	}
-	token, err := c.ifMatch()
+	token, err := ifMatch(c.r.Header)
 	if err != nil {
 		return err
 	}
@@ -93,7 +92,7 @@ func (a *api) release(c *call) error {
 	if faults = append(c.path.Faults, faults...); len(faults) > 0 {
 		return invalid(faults)
 	}
-	token, err := c.ifMatch()
+	token, err := ifMatch(c.r.Header)
 	if err != nil {
 		return err
 	}
@@ -104,13 +103,4 @@ func (a *api) release(c *call) error {
 	a.cfg.Logger.DebugContext(c.r.Context(), "lock released", "lock", c.path.Resource, "holder", owner, "key", c.key.Name, "request_id", requestID(c.w))
 	c.w.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-// ifMatch is the token that the lock must have, 0 for any. A tag that is no token becomes one that no lock ever has.
-func (c *call) ifMatch() (int64, error) {
-	token, err := ifMatch(c.r.Header)
-	if token == noToken {
-		token = math.MaxInt64
-	}
-	return token, err
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"math"
 	"mime"
 	"net/http"
 	"strconv"
@@ -8,7 +9,7 @@ import (
 )
 
 // noToken is what an If-Match asks for that names no acquisition there ever was: it matches nothing.
-const noToken = -1
+const noToken = math.MaxInt64
 
 // repeatedHeader names a single-valued header that was sent twice, or is empty. Proxies differ in which they read.
 func repeatedHeader(h http.Header) string {

@@ -21,6 +21,7 @@ type view struct {
 	Static   string
 	Version  string
 	Insecure bool
+	API      bool     // the lock API is served too
 	Status   string   // read out when it changes: problems only
 	Alone    bool     // no part was answered
 	Alert    bool     // a stale claim that nobody has taken over
@@ -48,7 +49,7 @@ func newView(n *snapshot, cfg Config) *view {
 	now := n.now()
 	v := &view{
 		Now: now, Base: cfg.BasePath, Static: cfg.BasePath + "/static/" + staticHash(), Version: cfg.Version,
-		Insecure: cfg.Insecure, Wrong: cfg.Wrong(),
+		Insecure: cfg.Insecure, API: cfg.API != nil, Wrong: cfg.Wrong(),
 		Stale:    show(n.Stale, cfg.BasePath, shown, viewClaim),
 		Holders:  show(n.Holders, cfg.BasePath, most, func(l lockrepo.Info) holderRow { return viewHolder(now, l) }),
 		Refusals: show(n.Refusals, cfg.BasePath, shown, viewRefusal),

@@ -1,16 +1,11 @@
 package main
 
 import (
-	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"pawl/internal/pgtest"
 )
@@ -21,42 +16,17 @@ const (
 	settledAll   = "354 days, 2328.60"
 )
 
-// store is a new database with a store's invoices. The script is large and somebody else's, so it isn't kept here:
-// PAWL_CHINOOK names the directory that has it.
+// store is a new database with a store's invoices.
 func store(t *testing.T) (db string) {
 	t.Helper()
-	dir := os.Getenv("PAWL_CHINOOK")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "data")
-	}
-	script, err := os.ReadFile(filepath.Join(dir, "chinook.sql"))
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("no chinook.sql here: name its directory in PAWL_CHINOOK")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	schema, err := os.ReadFile("../../examples/invoices/schema.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
 	db = pgtest.URL(t)
-	conn, err := pgx.Connect(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close(t.Context()) }()
-	for _, begin := range []string{"CREATE TABLE invoice\n", "INSERT INTO invoice ("} {
-		_, rest, found := strings.Cut(string(script), "\n"+begin)
-		body, _, ended := strings.Cut(rest, ");\n")
-		if !found || !ended {
-			t.Fatalf("the file has no statement %s", begin)
-		}
-		if _, err := conn.Exec(t.Context(), begin+body+")"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := conn.Exec(t.Context(), string(schema)); err != nil {
+	pool := pgtest.Open(t, db)
+	pgtest.Invoices(t, pool)
+	if _, err := pool.Exec(t.Context(), string(schema)); err != nil {
 		t.Fatal(err)
 	}
 	return db

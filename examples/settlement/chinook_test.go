@@ -1,11 +1,6 @@
 package settlement
 
 import (
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,44 +20,13 @@ type invoice struct {
 	Total   string
 }
 
-// statement is the first one in a script that begins so.
-func statement(t *testing.T, script, begin string) string {
-	t.Helper()
-	_, rest, found := strings.Cut(script, "\n"+begin)
-	body, _, ended := strings.Cut(rest, ");\n")
-	if !found || !ended {
-		t.Fatalf("the file has no statement %s", begin)
-	}
-	return begin + body + ")"
-}
-
-// chinook is the script of a sample store. It is large and somebody else's, so
-// it isn't kept here: PAWL_CHINOOK names the directory that has it.
-func chinook(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("PAWL_CHINOOK")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "data")
-	}
-	script, err := os.ReadFile(filepath.Join(dir, "chinook.sql"))
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("no chinook.sql here: name its directory in PAWL_CHINOOK")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(script)
-}
-
 func TestARealStoresInvoicesAreSettledToTheCent(t *testing.T) {
 	t.Parallel()
-	script := chinook(t)
 	pool, s := pgtest.New(t), New(Config{})
 	if err := s.Create(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, pool, statement(t, script, "CREATE TABLE invoice\n"))
-	exec(t, pool, statement(t, script, "INSERT INTO invoice ("))
+	pgtest.Invoices(t, pool)
 	rows, err := pool.Query(t.Context(), `select invoice_id, billing_country, invoice_date at time zone 'UTC', total::text from invoice`)
 	if err != nil {
 		t.Fatal(err)

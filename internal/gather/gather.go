@@ -3,6 +3,7 @@ package gather
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -58,8 +59,8 @@ func (g *Gatherer[Q, R]) Waiting() int {
 	return len(g.waiting)
 }
 
-// Do answers when the request has been executed. If ctx ends before, its error is the answer, and the request may be
-// executed all the same.
+// Do answers when the request has been executed. If ctx ends before, its error is the answer: a request that still waits is
+// withdrawn, one that is on its way may be executed all the same.
 func (g *Gatherer[Q, R]) Do(ctx context.Context, q Q) (r R, err error) {
 	g.mu.Lock()
 	if g.closed {
@@ -87,7 +88,18 @@ func (g *Gatherer[Q, R]) Do(ctx context.Context, q Q) (r R, err error) {
 	case a := <-me.answer:
 		return a.result, a.err
 	case <-ctx.Done():
+		g.withdraw(me)
 		return r, ctx.Err()
+	}
+}
+
+// withdraw forgets a request that isn't on its way yet: what it would be granted later would be nobody's.
+func (g *Gatherer[Q, R]) withdraw(me request[Q, R]) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := slices.IndexFunc(g.waiting, func(r request[Q, R]) bool { return r.answer == me.answer }); i >= 0 {
+		g.waiting = slices.Delete(g.waiting, i, i+1)
+		g.done.Done()
 	}
 }
 

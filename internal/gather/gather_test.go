@@ -158,6 +158,10 @@ func TestWhoeverGivesUpIsNotWaitedFor(t *testing.T) {
 		if err := <-first; err != nil {
 			t.Error(err)
 		}
+		synctest.Wait()
+		if len(h.got) > 0 {
+			t.Errorf("%v was executed though nobody waits for it", <-h.got)
+		}
 	})
 }
 

@@ -26,7 +26,7 @@ func (r *reader) checkTimes(f *File, job *Job, path string) {
 		return
 	}
 	r.checkPeriod(job, s, path)
-	r.checkZone(f, job, path)
+	r.checkZone(f, job, s, path)
 	job.Times, job.Period = s, s.Kind()
 	r.checkWindow(job, s, path)
 	job.CatchUp, job.CatchUpWindow, job.CatchUpMax = p.CatchUp, p.Window, p.Max
@@ -140,22 +140,10 @@ func (r *reader) checkPeriod(job *Job, s schedule.Schedule, path string) {
 }
 
 // checkZone warns of a fixed hour without a zone.
-func (r *reader) checkZone(f *File, job *Job, path string) {
-	if !r.written(path+".timezone") && f.Defaults.Timezone == "" && fixedHour(job.Schedule, job.Seconds) {
+func (r *reader) checkZone(f *File, job *Job, s schedule.Schedule, path string) {
+	if !r.written(path+".timezone") && f.Defaults.Timezone == "" && s.FixedHour() {
 		r.warn(Warning, path+".schedule", "has a fixed hour but the job has no timezone, so it is UTC. Write timezone: UTC if that is meant.")
 	}
-}
-
-// fixedHour reports whether an expression names an hour of the day.
-func fixedHour(expr string, seconds bool) bool {
-	words := strings.Fields(expr)
-	switch {
-	case strings.HasPrefix(expr, "@"):
-		return !strings.HasPrefix(expr, "@every") && words[0] != "@hourly" && words[0] != "@manual"
-	case seconds:
-		words = words[1:]
-	}
-	return words[1][0] != '*' && words[1][0] != '?'
 }
 
 // shortest returns the length of the shortest of a few periods, 0 when there is none. They

@@ -7,7 +7,7 @@ import "time"
 func (f *File) Notes(from, to time.Time) []Issue {
 	var issues []Issue
 	for _, job := range f.Jobs {
-		if job.Broken || !fixedHour(job.Schedule, job.Seconds) {
+		if job.Broken || !job.Times.FixedHour() {
 			continue
 		}
 		for _, n := range job.Times.Notes(from, to) {

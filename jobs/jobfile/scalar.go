@@ -90,25 +90,6 @@ func parseRows(text string) (r Rows, problem string) {
 	return r, ""
 }
 
-// Met reports whether n rows meet the condition.
-func (r Rows) Met(n int64) bool {
-	switch r.Op {
-	case "=":
-		return n == r.N
-	case "!=":
-		return n != r.N
-	case ">":
-		return n > r.N
-	case ">=":
-		return n >= r.N
-	case "<":
-		return n < r.N
-	case "<=":
-		return n <= r.N
-	}
-	return true
-}
-
 // String returns the condition as it is written: ">0".
 func (r Rows) String() string {
 	if r.Op == "" {

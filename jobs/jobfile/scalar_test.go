@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"pawl/jobs/jobfile"
+	"pawl/jobs/kinds"
 )
 
 // job parses one job of kind go with a few more fields.
@@ -69,12 +70,12 @@ func TestRowsAreACondition(t *testing.T) {
 			t.Fatalf("%s: %v", condition, errs)
 		}
 		for i, want := range met {
-			if got := f.Jobs[0].SQL.Expect.Rows.Met(int64(4 + i)); got != want {
+			if got := kinds.Rows(f.Jobs[0].SQL.Expect.Rows).Met(int64(4 + i)); got != want {
 				t.Errorf("%d rows meet %s: %v, want %v", 4+i, condition, got, want)
 			}
 		}
 	}
-	if !(jobfile.Rows{}).Met(7) {
+	if !(kinds.Rows{}).Met(7) {
 		t.Error("no condition is not met")
 	}
 	if got := fmt.Sprint(jobfile.Rows{Op: ">", N: 0}, jobfile.Rows{}); got != ">0 " {

@@ -84,28 +84,6 @@ func (t Text) Expand(value func(name string) string) string {
 	return b.String()
 }
 
-// Expand returns v, an argument of SQL or the JSON of a body, with every Text in it
-// expanded. Lists and maps are copied.
-func Expand(v any, value func(name string) string) any {
-	switch v := v.(type) {
-	case Text:
-		return v.Expand(value)
-	case []any:
-		list := make([]any, len(v))
-		for i, item := range v {
-			list[i] = Expand(item, value)
-		}
-		return list
-	case map[string]any:
-		m := make(map[string]any, len(v))
-		for key, item := range v {
-			m[key] = Expand(item, value)
-		}
-		return m
-	}
-	return v
-}
-
 // literal returns what stands in the text itself.
 func (t Text) literal() string {
 	var b strings.Builder

@@ -94,24 +94,26 @@ func TestATextTellsWhatItHolds(t *testing.T) {
 	}
 }
 
-func TestExpandReachesEveryTextOfATree(t *testing.T) {
+func TestTemplatesAreTextsWhereverTheyStandInATree(t *testing.T) {
 	t.Parallel()
 	f, _ := parse(t, "testdata/ok/complete.yaml")
-	var body any
+	expanded := func(v any) string { return v.(jobfile.Text).Expand(strings.ToUpper) }
+	var body map[string]any
 	for _, job := range f.Jobs {
 		if job.Name == "notify" {
-			body = job.HTTP.Body.JSON
+			body = job.HTTP.Body.JSON.(map[string]any)
 		}
 	}
-	for range 2 { // the second time too: the tree itself is left alone
-		got, err := json.Marshal(jobfile.Expand(body, strings.ToUpper))
-		if want := `{"day":"PERIOD.KEY","list":[1,2.5,true,null,{"deep":"SCHEDULED_AT"}]}`; string(got) != want || err != nil {
-			t.Errorf("got %s, %v; want %s", got, err, want)
+	list := body["list"].([]any)
+	deep := list[len(list)-1].(map[string]any)["deep"]
+	args := f.Jobs[0].SQL.Args
+	for i, want := range []string{"PERIOD.KEY", "SCHEDULED_AT", "PERIOD.START", "PARAMS.MODE"} {
+		if got := expanded([]any{body["day"], deep, args[0], args[1]}[i]); got != want {
+			t.Errorf("text %d is %q, want %q", i, got, want)
 		}
 	}
-	args := jobfile.Expand(f.Jobs[0].SQL.Args, strings.ToUpper)
-	if want := []any{"PERIOD.START", "PARAMS.MODE", int64(5), 0.5, true, nil}; !reflect.DeepEqual(args, want) {
-		t.Errorf("got %#v, want %#v", args, want)
+	if want := []any{int64(5), 0.5, true, nil}; !reflect.DeepEqual(args[2:], want) || !reflect.DeepEqual(list[2:4], []any{true, nil}) {
+		t.Errorf("values are %#v and %#v", args[2:], list)
 	}
 }
 
