@@ -26,7 +26,7 @@ func (r *reader) checkTimes(f *File, job *Job, path string) {
 		return
 	}
 	r.checkPeriod(job, s, path)
-	r.checkZone(f, job, s, path)
+	r.checkZone(f, s, path)
 	job.Times, job.Period = s, s.Kind()
 	r.checkWindow(job, s, path)
 	job.CatchUp, job.CatchUpWindow, job.CatchUpMax = p.CatchUp, p.Window, p.Max
@@ -140,7 +140,7 @@ func (r *reader) checkPeriod(job *Job, s schedule.Schedule, path string) {
 }
 
 // checkZone warns of a fixed hour without a zone.
-func (r *reader) checkZone(f *File, job *Job, s schedule.Schedule, path string) {
+func (r *reader) checkZone(f *File, s schedule.Schedule, path string) {
 	if !r.written(path+".timezone") && f.Defaults.Timezone == "" && s.FixedHour() {
 		r.warn(Warning, path+".schedule", "has a fixed hour but the job has no timezone, so it is UTC. Write timezone: UTC if that is meant.")
 	}
