@@ -19,6 +19,11 @@ func TestVacuumNeverTakesTheLocksForItself(t *testing.T) {
 	}
 }
 
+// changeWaits: in this database, since others of the server are copies of one template, in which the table has the same number.
+const changeWaits = `
+select exists (select from pg_locks where relation = 'pawl.locks'::regclass and mode = 'AccessExclusiveLock' and not granted
+                  and database = (select oid from pg_database where datname = current_database()))`
+
 // A guarded transaction is open for as long as its holder likes. A change of the table that queues behind it holds up
 // whoever comes after the change; it may do so for 200 ms, and then it has to let them pass.
 func TestRenewalsGoOnWhileAChangeOfTheLocksWaitsForAGuard(t *testing.T) {
@@ -35,8 +40,7 @@ func TestRenewalsGoOnWhileAChangeOfTheLocksWaitsForAGuard(t *testing.T) {
 	}
 	down := make(chan error, 1)
 	go func() { down <- migrations.Down(context.WithoutCancel(t.Context()), pool) }()
-	const waiting = `select exists (select from pg_locks where relation = 'pawl.locks'::regclass and mode = 'AccessExclusiveLock' and not granted)`
-	pgtest.Eventually(t, 10*time.Second, "the change waits for the guard", func() bool { return value[bool](t, pool, waiting) })
+	pgtest.Eventually(t, 10*time.Second, "the change waits for the guard", func() bool { return value[bool](t, pool, changeWaits) })
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if _, err := pool.Exec(ctx, `update pawl.locks set expires_at = clock_timestamp() + ttl where name = 'renewed'`); err != nil {

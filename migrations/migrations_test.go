@@ -202,7 +202,7 @@ func TestAChangeGivesWayToThoseWhoUseTheTable(t *testing.T) {
 	}
 	down := make(chan error, 1)
 	go func() { down <- migrations.Down(t.Context(), pool) }()
-	waiting := func() bool { return value[bool](t, pool, `select exists (select from pg_locks where not granted)`) }
+	waiting := func() bool { return value[bool](t, pool, changeWaits) }
 	pgtest.Eventually(t, 10*time.Second, "Down waits for the table", waiting)
 	pgtest.Eventually(t, 10*time.Second, "Down gives way", func() bool { return !waiting() })
 	pgtest.Eventually(t, 10*time.Second, "Down tries again", waiting)
