@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"path"
 	"strings"
+
+	"pawl/web/ui"
 )
 
 // Handler serves the page, its JSON, the lock API if Config.API is there, and what [HealthHandler] serves, all below
@@ -23,7 +25,7 @@ func Handler(cfg Config) http.Handler {
 	mux.HandleFunc("GET /static/{hash}/{file}", func(w http.ResponseWriter, r *http.Request) {
 		serveStatic(w, r, cfg.BasePath)
 	})
-	return framed(cfg.BasePath, mounted(cfg.BasePath, mux, newAPI(cfg, g)))
+	return framed(cfg.BasePath, mounted(cfg.BasePath, mux, newAPI(cfg, g), newPages(cfg, g)))
 }
 
 // HealthHandler serves /healthz, /readyz and /metrics only, for an address that the page isn't shown on.
@@ -32,7 +34,7 @@ func HealthHandler(cfg Config) http.Handler {
 	cfg.API = nil
 	mux := http.NewServeMux()
 	health(mux, cfg)
-	return framed(cfg.BasePath, mounted(cfg.BasePath, mux, newAPI(cfg, newGate(cfg))))
+	return framed(cfg.BasePath, mounted(cfg.BasePath, mux, newAPI(cfg, newGate(cfg)), nil))
 }
 
 // framed is what holds for every request and every answer.
@@ -59,11 +61,15 @@ func secured(next http.Handler) http.Handler {
 
 // mounted serves mux and the lock API below base. What the mux would refuse or redirect by itself becomes a problem
 // document: no redirect is ever sent, so a path has one spelling.
-func mounted(base string, mux *http.ServeMux, locks *api) http.Handler {
+func mounted(base string, mux *http.ServeMux, locks *api, pages *ui.UI) http.Handler {
 	mux.HandleFunc("GET /problems/{slug}", explain)
 	inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if locks.owns(escapedPath(r.URL)) {
 			locks.ServeHTTP(w, r)
+			return
+		}
+		if pages != nil && ui.Owns(escapedPath(r.URL)) && r.URL.Path != "/" {
+			pages.ServeHTTP(w, r)
 			return
 		}
 		if r.URL.Path != path.Clean("/"+r.URL.Path) {

@@ -75,3 +75,7 @@ func edits(a, b string, limit int) int {
 	}
 	return min(row[len(b)], limit)
 }
+
+// Zone returns an IANA time zone from the embedded data, never the host's, or
+// a [*FieldError] that names the nearest zone.
+func Zone(name string) (*time.Location, error) { return loadZone(name) }

@@ -1,0 +1,22 @@
+package ui
+
+import (
+	"context"
+
+	"pawl/jobs"
+	"pawl/lockrepo"
+)
+
+// Locks is what the pages ask of [*lockrepo.Repo].
+type Locks interface {
+	List(ctx context.Context, f lockrepo.Filter) ([]lockrepo.Info, error)
+	Show(ctx context.Context, lock string) (lockrepo.Info, error)
+	History(ctx context.Context, lock string, limit int, before int64) ([]lockrepo.Tenure, error)
+	Refusals(ctx context.Context, f lockrepo.RefusalFilter) ([]lockrepo.Refusal, error)
+}
+
+// Jobs is what the pages ask of [*jobs.History].
+type Jobs interface {
+	Counts(ctx context.Context) (jobs.Counts, error)
+	Runs(ctx context.Context, f jobs.RunFilter) ([]jobs.RunRecord, error)
+}

@@ -1,0 +1,150 @@
+package ui
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// templates are parsed when the first page is asked for: nothing happens on import.
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(functions()).ParseFS(files, "templates/*.html"))
+})
+
+// view is what a handler shows: the template of that name, with its data. Data holds no ages: they are made of times when
+// the page is written, so that the same data is the same page.
+type view struct {
+	Name  string // the template
+	Title string
+	Nav   string // the entry of the bar that is current
+	Live  bool   // the page renews itself
+	Now   time.Time
+	Data  any
+}
+
+// page is what a template sees.
+type page struct {
+	view
+	Self     string // the page's own address, with its filters
+	Base     string
+	Static   string
+	Database string
+	Version  string
+	Notice   string
+	Theme    string // light, dark, or empty: as the machine has it
+	Zone     *time.Location
+	User     User
+	Acts     bool // the user may act here
+	SignIn   bool // people sign in with a key
+}
+
+func (u *UI) page(q *request, v view) *page {
+	if v.Now.IsZero() {
+		v.Now = time.Now()
+	}
+	return &page{
+		view: v, Self: u.cfg.BasePath + q.r.URL.RequestURI(), Base: u.cfg.BasePath, Static: u.cfg.BasePath + StaticPath(), Database: u.cfg.Database,
+		Version: u.cfg.Version, Notice: u.cfg.Notice(), Theme: themeOf(q.r), Zone: zoneOf(q.r), User: q.user,
+		Acts: q.user.may("operator") && !u.cfg.ReadOnly, SignIn: u.cfg.SignIn != nil,
+	}
+}
+
+// URL is an address below the base, of segments that are percent-encoded here.
+func (p *page) URL(segments ...string) string {
+	var b strings.Builder
+	b.WriteString(p.Base)
+	for _, s := range segments {
+		b.WriteString("/" + segment(s))
+	}
+	return b.String()
+}
+
+// segment encodes a name so that it stays one segment of a path; a browser would resolve dots.
+func segment(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
+}
+
+// With is the page's own address with one part of the query changed; an empty value takes it out. Paging starts again.
+func (p *page) With(name, value string) string {
+	at, query, _ := strings.Cut(p.Self, "?")
+	values, _ := url.ParseQuery(query)
+	values.Del("before")
+	values.Del("after")
+	if value == "" {
+		values.Del(name)
+	} else {
+		values.Set(name, value)
+	}
+	if len(values) == 0 {
+		return at
+	}
+	return at + "?" + values.Encode()
+}
+
+// Next is the page's own address, further down the list.
+func (p *page) Next(name, value string) string {
+	at, query, _ := strings.Cut(p.Self, "?")
+	values, _ := url.ParseQuery(query)
+	values.Set(name, value)
+	return at + "?" + values.Encode()
+}
+
+// render answers a GET with a page, or says that it is the same as before.
+func (u *UI) render(q *request, v view) error {
+	v.Live = true
+	p := u.page(q, v)
+	tag := u.tag(p)
+	q.w.Header().Set("ETag", tag)
+	if matches(q.r, tag) {
+		q.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return u.write(q, http.StatusOK, p)
+}
+
+// show answers with a page that isn't renewed: a form, or what went wrong.
+func (u *UI) show(q *request, status int, v view) {
+	if err := u.write(q, status, u.page(q, v)); err != nil {
+		u.cfg.Logger.ErrorContext(q.r.Context(), "ui: page", "error", err)
+		http.Error(q.w, "The page could not be made; the log says why.", http.StatusServiceUnavailable)
+	}
+}
+
+func (u *UI) write(q *request, status int, p *page) error {
+	var b bytes.Buffer
+	if err := templates().ExecuteTemplate(&b, p.Name, p); err != nil {
+		return err
+	}
+	q.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	q.w.WriteHeader(status)
+	_, _ = q.w.Write(b.Bytes()) // the reader may have gone
+	return nil
+}
+
+// tag is the same for what says the same, ages aside. It is weak for their sake.
+func (u *UI) tag(p *page) string {
+	sum := sha256.New()
+	steady := *p
+	steady.Now = time.Time{}
+	_ = json.NewEncoder(sum).Encode([]any{steady.view, p.Self, p.Static, p.Version, p.Notice, p.Theme, p.Zone.String(), p.User}) // a hash takes everything
+	return `W/"` + hex.EncodeToString(sum.Sum(nil)[:8]) + `"`
+}
+
+func matches(r *http.Request, tag string) bool {
+	for t := range strings.SplitSeq(r.Header.Get("If-None-Match"), ",") {
+		if t = strings.TrimSpace(t); t == tag || "W/"+t == tag || t == "*" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,26 @@
+package ui
+
+import (
+	"net/http"
+
+	"pawl/lockrepo/keys"
+)
+
+// Routes is the one table of the pages. The first that matches serves.
+func Routes() []Route {
+	var all []Route
+	for _, part := range [][]Route{
+		{
+			{Method: http.MethodGet, Pattern: "/ui/static/{hash}/{file}", serve: (*UI).static},
+			{Method: http.MethodGet, Pattern: "/ui/sign-in", serve: (*UI).signInForm},
+			{Method: http.MethodPost, Pattern: "/ui/sign-in", serve: (*UI).signIn},
+			{Method: http.MethodPost, Pattern: "/ui/sign-out", serve: (*UI).signOut},
+			{Method: http.MethodPost, Pattern: "/ui/prefs/theme", serve: (*UI).setTheme},
+			{Method: http.MethodPost, Pattern: "/ui/prefs/zone", serve: (*UI).setZone},
+		},
+		{{Method: http.MethodGet, Pattern: "/ui/locks", Role: keys.Reader, serve: (*UI).locks}},
+	} {
+		all = append(all, part...)
+	}
+	return all
+}
