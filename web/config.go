@@ -54,7 +54,7 @@ type Config struct {
 	Wrong    func() []string                      // what of the job file can't be used, a line each; nil: there is no file
 	Gatherer prometheus.Gatherer                  // nil: /metrics is not found
 	Insecure bool                                 // reachable from elsewhere without a sign-in: the page and the log say so
-	User     func(*http.Request) (ui.User, error) // who looks at the pages; nil: who a key says. It may answer [ui.ErrSignIn] or a [*ui.Refusal]
+	User     func(*http.Request) (ui.User, error) // who looks at the pages; nil: who a key says. It may answer [ui.ErrSignIn] or a [*ui.RefusedError]
 	ReadOnly bool                                 // nobody may do anything on the pages; the lock API has its own roles
 	Cross    *http.CrossOriginProtection          // what other sites may send to the pages; nil: nothing
 	Database string                               // what the pages call it

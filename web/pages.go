@@ -50,11 +50,11 @@ func userOf(k keys.Key, signedIn bool, err error) (ui.User, error) {
 	var p *problemError
 	switch {
 	case errors.As(err, &p):
-		return ui.User{}, &ui.Refusal{Status: p.kind.status, Title: p.kind.title, Detail: p.detail}
+		return ui.User{}, &ui.RefusedError{Status: p.kind.status, Title: p.kind.title, Detail: p.detail}
 	case err != nil:
 		return ui.User{}, err
 	case k.Prefix != "":
-		return ui.User{}, &ui.Refusal{
+		return ui.User{}, &ui.RefusedError{
 			Status: http.StatusForbidden, Title: forbidden.title, Href: "/ui/sign-in", Link: "Sign in with another key",
 			Detail: "The pages show every lock, and this key reaches only those under its prefix: use another key.",
 		}

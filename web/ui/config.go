@@ -33,7 +33,7 @@ type Config struct {
 	Locks Locks
 	Jobs  Jobs
 
-	Who      func(*http.Request) (User, error)                 // [ErrSignIn], a [*Refusal], or any other error: it can't be known now
+	Who      func(*http.Request) (User, error)                 // [ErrSignIn], a [*RefusedError], or any other error: it can't be known now
 	SignIn   func(*http.Request, string) (*http.Cookie, error) // the cookie for a key that was pasted; nil: nobody signs in here
 	SignOut  func(*http.Request) *http.Cookie                  // the cookie that ends it
 	ReadOnly bool                                              // nobody may do anything here, whatever their role

@@ -127,9 +127,6 @@ func (m moment) Ahead() bool { return m.At.After(m.Now) }
 // At is a time as this page shows it.
 func (p *page) At(t time.Time) moment { return moment{p.Now, t, p.Zone} }
 
-// absence is why a panel has no rows.
-type absence struct{ Why string }
-
 // reason is why the database gave no answer, in the page's typography.
 func reason(err error) string { return strings.ReplaceAll(lockrepo.Reason(err), "'", "’") }
 

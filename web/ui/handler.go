@@ -37,7 +37,7 @@ func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{w: w, r: r}
 	w.Header().Set("Cache-Control", "no-store") // a page from the browser's own store would count its ages from then
 	if err := u.dispatch(q); err != nil {
-		u.fail(q, err)
+		u.fail(r.Context(), q, err)
 	}
 }
 
@@ -49,7 +49,7 @@ func (u *UI) dispatch(q *request) error {
 		return notFound("Nothing is here. Names in addresses are percent-encoded, and no address ends in a slash.")
 	case route.serve == nil:
 		q.w.Header().Set("Allow", strings.Join(allow, ", "))
-		return &Refusal{Status: http.StatusMethodNotAllowed, Title: "Not that way", Detail: "Use one of " + strings.Join(allow, ", ") + " here."}
+		return &RefusedError{Status: http.StatusMethodNotAllowed, Title: "Not that way", Detail: "Use one of " + strings.Join(allow, ", ") + " here."}
 	}
 	q.args = args
 	if err := u.admit(q, route); err != nil {
@@ -61,7 +61,7 @@ func (u *UI) dispatch(q *request) error {
 // admit refuses before anything is read or done.
 func (u *UI) admit(q *request, route Route) (err error) {
 	if err := u.cross.Check(q.r); err != nil {
-		return &Refusal{
+		return &RefusedError{
 			Status: http.StatusForbidden, Title: "From another site",
 			Detail: "This form was sent from " + origin(q.r) + ", and this page is at " + q.r.Host + ". If a proxy in front changes the name, start pawl serve with --trusted-origin.",
 		}
@@ -74,12 +74,12 @@ func (u *UI) admit(q *request, route Route) (err error) {
 	case err != nil:
 		return err
 	case !q.user.may(route.Role):
-		return &Refusal{
+		return &RefusedError{
 			Status: http.StatusForbidden, Title: "Not yours to do",
 			Detail: "You are a " + q.user.Role + ", and this needs an " + route.Role + ": ask somebody who is one, or sign in with another key.",
 		}
 	case route.Acts && u.cfg.ReadOnly:
-		return &Refusal{Status: http.StatusForbidden, Title: "Read only", Detail: "This page was started read only: nothing can be changed here."}
+		return &RefusedError{Status: http.StatusForbidden, Title: "Read only", Detail: "This page was started read only: nothing can be changed here."}
 	}
 	return nil
 }
@@ -98,7 +98,7 @@ func (q *request) form() error {
 	q.r.Body = http.MaxBytesReader(q.w, q.r.Body, maxForm)
 	_ = http.NewResponseController(q.w).SetReadDeadline(time.Now().Add(readTimeout)) // not every server can
 	if err := q.r.ParseForm(); err != nil {
-		return &Refusal{Status: http.StatusBadRequest, Title: "Not understood", Detail: "The form didn't arrive whole, or has more than 64 KiB: send it again."}
+		return &RefusedError{Status: http.StatusBadRequest, Title: "Not understood", Detail: "The form didn't arrive whole, or has more than 64 KiB: send it again."}
 	}
 	return nil
 }

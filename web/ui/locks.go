@@ -2,7 +2,6 @@ package ui
 
 import (
 	"context"
-	"net/url"
 	"slices"
 	"time"
 
@@ -32,9 +31,9 @@ func (u *UI) locks(q *request) error {
 	query := q.r.URL.Query()
 	f := lockrepo.Filter{Prefix: query.Get("q"), State: query.Get("state"), After: query.Get("after")}
 	if !slices.Contains([]string{"", lockrepo.Held, lockrepo.Stale, lockrepo.Free}, f.State) {
-		return &Refusal{Status: 422, Title: "Not understood", Detail: "The state " + f.State + " does not exist: choose held, stale or free."}
+		return &RefusedError{Status: 422, Title: "Not understood", Detail: "The state " + f.State + " does not exist: choose held, stale or free."}
 	}
-	data := share(q.r.Context(), u.shared, "locks?"+url.Values(query).Encode(), func(ctx context.Context) locksPage { return u.readLocks(ctx, f) })
+	data := share(q.r.Context(), u.shared, "locks?"+query.Encode(), func(ctx context.Context) locksPage { return u.readLocks(ctx, f) })
 	return u.render(q, view{Name: "locks", Title: "Locks", Nav: "locks", Now: data.now, Data: data})
 }
 
@@ -46,7 +45,6 @@ func (u *UI) readLocks(ctx context.Context, f lockrepo.Filter) locksPage {
 		rows := make([]lockRow, len(infos))
 		for i, l := range infos {
 			rows[i] = lockRow{Info: l, Late: l.State == lockrepo.Held && l.ExpiresAt.Sub(l.ReadAt) < l.TTL.Duration()/3}
-			rows[i].ReadAt = time.Time{} // it changes while nothing else does
 			p.now = l.ReadAt
 		}
 		return rows, err

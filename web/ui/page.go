@@ -2,9 +2,9 @@ package ui
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -103,7 +103,10 @@ func (p *page) Next(name, value string) string {
 func (u *UI) render(q *request, v view) error {
 	v.Live = true
 	p := u.page(q, v)
-	tag := u.tag(p)
+	tag, err := tagOf(*p)
+	if err != nil {
+		return err
+	}
 	q.w.Header().Set("ETag", tag)
 	if matches(q.r, tag) {
 		q.w.WriteHeader(http.StatusNotModified)
@@ -113,9 +116,9 @@ func (u *UI) render(q *request, v view) error {
 }
 
 // show answers with a page that isn't renewed: a form, or what went wrong.
-func (u *UI) show(q *request, status int, v view) {
+func (u *UI) show(ctx context.Context, q *request, status int, v view) {
 	if err := u.write(q, status, u.page(q, v)); err != nil {
-		u.cfg.Logger.ErrorContext(q.r.Context(), "ui: page", "error", err)
+		u.cfg.Logger.ErrorContext(ctx, "ui: page", "error", err)
 		http.Error(q.w, "The page could not be made; the log says why.", http.StatusServiceUnavailable)
 	}
 }
@@ -131,13 +134,13 @@ func (u *UI) write(q *request, status int, p *page) error {
 	return nil
 }
 
-// tag is the same for what says the same, ages aside. It is weak for their sake.
-func (u *UI) tag(p *page) string {
+// tagOf is the same for pages that say the same, ages aside: it is made of the page as if it were no time. It is weak for
+// their sake.
+func tagOf(p page) (string, error) {
+	p.Now = time.Time{}
 	sum := sha256.New()
-	steady := *p
-	steady.Now = time.Time{}
-	_ = json.NewEncoder(sum).Encode([]any{steady.view, p.Self, p.Static, p.Version, p.Notice, p.Theme, p.Zone.String(), p.User}) // a hash takes everything
-	return `W/"` + hex.EncodeToString(sum.Sum(nil)[:8]) + `"`
+	err := templates().ExecuteTemplate(sum, p.Name, &p)
+	return `W/"` + hex.EncodeToString(sum.Sum(nil)[:8]) + `"`, err
 }
 
 func matches(r *http.Request, tag string) bool {

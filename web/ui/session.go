@@ -15,7 +15,7 @@ func (u *UI) signInForm(q *request) error {
 	if u.cfg.SignIn == nil {
 		return notFound("Nobody signs in here.")
 	}
-	u.show(q, http.StatusOK, view{Name: "sign-in", Title: "Sign in", Data: signInPage{Next: u.local(q.r.URL.Query().Get("next"))}})
+	u.show(q.r.Context(), q, http.StatusOK, view{Name: "sign-in", Title: "Sign in", Data: signInPage{Next: u.local(q.r.URL.Query().Get("next"))}})
 	return nil
 }
 
@@ -31,7 +31,7 @@ func (u *UI) signIn(q *request) error {
 	cookie, err := u.cfg.SignIn(q.r, strings.TrimSpace(q.r.PostForm.Get("key")))
 	if err != nil {
 		e := refusalOf(err)
-		u.show(q, e.Status, view{Name: "sign-in", Title: "Sign in", Data: signInPage{Next: next, Err: e.Detail}})
+		u.show(q.r.Context(), q, e.Status, view{Name: "sign-in", Title: "Sign in", Data: signInPage{Next: next, Err: e.Detail}})
 		return nil
 	}
 	http.SetCookie(q.w, cookie)
@@ -76,7 +76,7 @@ func (u *UI) prefer(q *request, cookie string, is func(string) bool) error {
 	}
 	value := q.r.PostForm.Get("value")
 	if !is(value) {
-		return &Refusal{Status: http.StatusUnprocessableEntity, Title: "Not understood", Detail: "That is neither a theme nor an IANA time zone such as Europe/Berlin."}
+		return &RefusedError{Status: http.StatusUnprocessableEntity, Title: "Not understood", Detail: "That is neither a theme nor an IANA time zone such as Europe/Berlin."}
 	}
 	http.SetCookie(q.w, &http.Cookie{
 		Name: cookie, Value: value, Path: u.cfg.BasePath + "/", MaxAge: int(prefsFor.Seconds()), HttpOnly: true,
