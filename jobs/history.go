@@ -14,7 +14,8 @@ import (
 // and as many rows as the caller asks for. Give it a small pool of its own where people look at pages, so that jobs
 // which hold every connection don't blind them.
 type History struct {
-	pool *pgxpool.Pool
+	pool  *pgxpool.Pool
+	plans planCache // of the schedules that it was asked about
 }
 
 const (

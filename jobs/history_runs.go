@@ -35,6 +35,10 @@ type RunRecord struct {
 	Resumed   bool       `json:"-"` // found a checkpoint of an earlier run
 }
 
+// runColumns are what a RunRecord is read from.
+const runColumns = `id, job, key, revision, attempt, state, lock, token, coalesce(holder, '') as holder, started_at, ended_at,
+       done, total, coalesce(error, '') as error, resumed`
+
 // endStates are those of a run that has ended.
 func endStates() []string {
 	return []string{stateComplete, stateFailed, stateTimedOut, stateLost, stateDrained, stateCancelled, stateSkipped}
@@ -58,8 +62,7 @@ func runsSQL(f RunFilter) string {
    where @state in ('', s.state)) r`
 	}
 	return `
-select id, job, key, revision, attempt, state, lock, token, coalesce(holder, '') as holder, started_at, ended_at,
-       done, total, coalesce(error, '') as error, resumed
+select ` + runColumns + `
   from ` + from + `
  order by started_at desc, id
  limit @most`
