@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -99,7 +100,7 @@ func explained(t *testing.T, pool *pgxpool.Pool, sql string, args []any) (node, 
 	t.Helper()
 	var text string
 	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), `set local plan_cache_mode = force_custom_plan`); err != nil {
+		if _, err := tx.Exec(t.Context(), `select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_bitmapscan', 'off', true)`); err != nil {
 			return err
 		}
 		return tx.QueryRow(t.Context(), `explain (analyze, format json) `+sql, args...).Scan(&text)
@@ -155,4 +156,22 @@ func TestNoReadingGoesThroughTheHistory(t *testing.T) {
 		cheap(t, pool, a, "jobs "+state, 6000, func() error { _, err := h.JobPage(t.Context(), jobs.JobFilter{State: state}); return err })
 	}
 	cheap(t, pool, a, "job", 200, func() error { _, err := h.Job(t.Context(), "j001"); return err })
+	day := time.Now().Add(-30 * 24 * time.Hour)
+	for name, f := range map[string]jobs.RunFilter{
+		"all": {}, "from": {From: day, To: day.Add(time.Hour)}, "job": {Job: "j001"}, "key": {Job: "j001", Key: "x"}, "nobody": {Job: "nobody"},
+		"job and state": {Job: "j001", State: "failed"}, "job and states": {Job: "j001", States: []string{"failed", "complete", "running"}},
+		"running": {State: "running"}, "failed": {State: "failed"}, "lost": {States: []string{"lost", "timed_out"}}, "mixed": {States: []string{"complete", "lost"}},
+		"holder": {Holder: "host1"}, "no holder": {Holder: "x"}, "holder and state": {Holder: "host1", State: "lost"}, "job and holder": {Job: "j001", Holder: "host1", Limit: 10},
+		"before":    {Before: day.Format(time.RFC3339) + ",00000000-0000-4000-8000-000000000001"},
+		"before of": {Job: "j001", Before: day.Format(time.RFC3339) + ",00000000-0000-4000-8000-000000000001"},
+	} {
+		cheap(t, pool, a, "runs "+name, 800, func() error { _, err := h.Runs(t.Context(), f); return err })
+	}
+	for name, f := range map[string]jobs.PeriodFilter{
+		"job": {Job: "j001"}, "dead": {Job: "j001", State: "dead"}, "several": {Job: "j001", States: []string{"dead", "open", "skipped"}},
+		"from": {Job: "j001", From: day, To: day.Add(time.Hour)}, "before": {Job: "j001", Before: day.Format(time.RFC3339) + ",j001,1,x"}, "nobody": {Job: "nobody"},
+	} {
+		cheap(t, pool, a, "periods "+name, 300, func() error { _, err := h.Periods(t.Context(), f); return err })
+	}
+	cheap(t, pool, a, "dead of all", 4*800, func() error { _, err := h.Periods(t.Context(), jobs.PeriodFilter{State: "dead"}); return err })
 }
