@@ -188,5 +188,5 @@ func (j *jobRow) words() string {
 	if j.planErr != nil {
 		return ""
 	}
-	return schedule.Words(j.plan.spec())
+	return j.schedule.Words()
 }
