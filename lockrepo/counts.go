@@ -9,10 +9,10 @@ import (
 // 10,000", since counting millions costs more than it tells.
 const countCap = 10_001
 
-// $1 cap. The held and the stale are found among those that are leased, of which there are few.
+// $1 cap. The held and the stale are found among those that are leased, of which there are few. The order keeps them to their index.
 const lockCountsSQL = `
-select (select count(*) from (select from pawl.locks where grant_id is not null and expires_at > (select clock_timestamp()) limit $1::int) h),
-       (select count(*) from (select from pawl.locks where grant_id is not null and expires_at <= (select clock_timestamp()) limit $1::int) s),
+select (select count(*) from (select from pawl.locks where grant_id is not null and expires_at > (select clock_timestamp()) order by name limit $1::int) h),
+       (select count(*) from (select from pawl.locks where grant_id is not null and expires_at <= (select clock_timestamp()) order by name limit $1::int) s),
        (select count(*) from (select from pawl.locks order by name limit $1::int) l)`
 
 // LockCounts returns how many locks are held, how many have a lease that
@@ -27,7 +27,7 @@ func (r *Repo) LockCounts(ctx context.Context) (held, stale, total int, err erro
 
 // $1 lock, $2 cap.
 const tenureCountsSQL = `
-select (select count(*) from (select from pawl.tenures where lock = $1::text limit $2::int) t),
+select (select count(*) from (select from pawl.tenures where lock = $1::text order by token limit $2::int) t),
        (select count(*) from pawl.locks where name = $1::text and grant_id is not null)`
 
 // TenureCounts returns how many leases of a lock have ended, 10,001 meaning

@@ -12,26 +12,10 @@ import (
 // $1 lock, $2 before (0: newest), $3 limit.
 const historySQL = `
 select t.lock, t.token, coalesce(t.holder, ''), t.acquired_at, t.ended_at, t.how, t.successor,
-       (select count(*) from pawl.refusals f where f.lock = t.lock and f.token = t.token and not f.passed), t.beats, t.longest_gap,
+       (select count(*) from (select from pawl.refusals f where f.lock = t.lock and f.token = t.token and not f.passed limit 10001) f), t.beats, t.longest_gap,
        '', null::timestamptz
   from pawl.tenures t where t.lock = $1 and ($2::bigint = 0 or t.token < $2::bigint)
  order by t.token desc limit $3::int`
-
-// Leases that ended without a release, those too that nobody has taken over
-// yet: their row still says so. $1 limit.
-const staleSQL = `
-select s.lock, s.token, coalesce(s.holder, ''), s.acquired_at, s.ended_at, s.how, s.successor,
-       (select count(*) from pawl.refusals f where f.lock = s.lock and f.token = s.token and not f.passed), s.beats, s.longest_gap,
-       coalesce(h.holder, l.holder, ''), coalesce(h.acquired_at, l.acquired_at)
-  from (
-    (select lock, token, holder, acquired_at, ended_at, how, successor, beats, longest_gap from pawl.tenures
-      where how in ('expired', 'taken_over', 'forced') order by ended_at desc limit $1::int)
-    union all
-    (select name, token, holder, acquired_at, expires_at, 'expired', null, beats, longest_gap from pawl.locks
-      where grant_id is not null and expires_at <= clock_timestamp() order by expires_at desc limit $1::int)) s
-  left join pawl.tenures h on h.lock = s.lock and h.token = s.successor
-  left join pawl.locks l on l.name = s.lock and l.token = s.successor
- order by s.ended_at desc, s.lock limit $1::int`
 
 // History returns the ended leases of a lock, the newest first: limit of them
 // (1 to 1000; 0: 100) with tokens below before (0: from the newest).
@@ -44,16 +28,6 @@ func (r *Repo) History(ctx context.Context, lock string, limit int, before int64
 		return nil, fmt.Errorf("lockrepo: history: %w", err)
 	}
 	return r.tenures(ctx, historySQL, lock, before, n)
-}
-
-// StaleClaims returns the leases that ended without a release, the latest end
-// first: expired, taken over, or released by force. limit is 1 to 1000; 0: 100.
-func (r *Repo) StaleClaims(ctx context.Context, limit int) ([]Tenure, error) {
-	n, err := checkLimit(limit)
-	if err != nil {
-		return nil, fmt.Errorf("lockrepo: stale claims: %w", err)
-	}
-	return r.tenures(ctx, staleSQL, n)
 }
 
 func (r *Repo) tenures(ctx context.Context, sql string, args ...any) ([]Tenure, error) {

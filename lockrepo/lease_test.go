@@ -216,7 +216,7 @@ func TestAForcedReleaseNeverWaitsAndTheNextHolderDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	heir := mustAcquire(t, newRepo(t, pool, "b"), "x")
-	claims, err := r.StaleClaims(t.Context(), 0)
+	claims, err := r.StaleClaims(t.Context(), StaleFilter{})
 	if err != nil || len(claims) != 1 {
 		t.Fatalf("stale claims %v, %v", claims, err)
 	}
@@ -300,7 +300,7 @@ func TestListsHaveTheShapesThatAreWritten(t *testing.T) {
 		}
 	}
 	// A stale claim is listed before anybody has taken it, and after.
-	claims, err := r.StaleClaims(ctx, 0)
+	claims, err := r.StaleClaims(ctx, StaleFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestListsHaveTheShapesThatAreWritten(t *testing.T) {
 	if err := fence.Refused(ctx, pool, old.Token, "public.ledger", "insert into ledger"); err != nil {
 		t.Fatal(err)
 	}
-	if claims, err = r.StaleClaims(ctx, 0); err != nil {
+	if claims, err = r.StaleClaims(ctx, StaleFilter{}); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, claims, `[{"lock":"p/stale","token":#,"holder":"a","acquired_at":"#","ended_at":"#","how":"taken_over","successor":#,"refusals":1,"beats":0,"longest_gap":0}]`)
@@ -347,7 +347,7 @@ func TestListsHaveTheShapesThatAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if claims, err = r.StaleClaims(ctx, 0); err != nil || claims[0].Refusals != 1 || history[0].Refusals != 1 {
+	if claims, err = r.StaleClaims(ctx, StaleFilter{}); err != nil || claims[0].Refusals != 1 || history[0].Refusals != 1 {
 		t.Errorf("stale claims %+v, history %+v, %v; want one refused write", claims, history, err)
 	}
 	if h, err := r.History(ctx, "p/stale", 1, old.Token.Seq); err != nil || len(h) != 0 {

@@ -23,7 +23,7 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 		"reason has 3 characters":          func() error { _, err := r.Force(t.Context(), "x", 1, Force{Actor: "me", Reason: "bad"}); return err },
 		"actor is empty":                   func() error { _, err := r.Force(t.Context(), "x", 1, Force{Reason: "long enough"}); return err },
 		`state "busy": give held, stale`:   func() error { _, err := r.List(t.Context(), Filter{State: "busy"}); return err },
-		"limit 1001: give one between 1":   func() error { _, err := r.StaleClaims(t.Context(), 1001); return err },
+		"limit 1001: give one between 1":   func() error { _, err := r.StaleClaims(t.Context(), StaleFilter{Limit: 1001}); return err },
 		"before is negative":               func() error { _, err := r.History(t.Context(), "x", 1, -1); return err },
 		`lockrepo: no such lock: "nobody"`: func() error { _, err := r.Show(t.Context(), "nobody"); return err },
 	} {
