@@ -152,7 +152,7 @@ create table pawl.runs (
     attempt    smallint not null,
     lock       text collate "C" not null,
     token      bigint not null,
-    holder     text,
+    holder     text collate "C",
     delivery   bigint,
     state      text collate "C" not null default 'running',     -- complete, failed, timed_out, lost, drained, cancelled, skipped
     started_at timestamptz not null default clock_timestamp(),
