@@ -181,4 +181,6 @@ func TestNoReadingGoesThroughTheHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	cheap(t, pool, a, "run", 250, func() error { _, err := h.Run(t.Context(), run[0].ID); return err })
+	cheap(t, pool, a, "queue", 200, func() error { _, err := h.Queue(t.Context()); return err })
+	cheap(t, pool, a, "calendar", 1300, func() error { _, err := h.Calendar(t.Context(), "j001", day, day.Add(400*time.Hour)); return err })
 }
