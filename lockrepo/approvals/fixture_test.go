@@ -75,9 +75,9 @@ func (s *scene) run(t *testing.T, sql string, args ...any) string {
 	return v
 }
 
-func (s *scene) exec(t *testing.T, sql string, args ...any) {
+func (s *scene) exec(t *testing.T, sql string) {
 	t.Helper()
-	if _, err := s.pool.Exec(t.Context(), sql, args...); err != nil {
+	if _, err := s.pool.Exec(t.Context(), sql); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 }

@@ -74,3 +74,27 @@ func TestAtAnotherIsolationLevelNothingIsDone(t *testing.T) {
 	}
 	s.held(t)
 }
+
+func TestRawSQLCannotApproveAfterTheTimeNorForALeaseReleasedBefore(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(t *testing.T, s *scene){
+		"after the time": func(t *testing.T, s *scene) { t.Helper(); s.late(t) },
+		"released before": func(t *testing.T, s *scene) {
+			t.Helper()
+			s.exec(t, `update pawl.tenures set ended_at = ended_at - interval '2 h'`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			s.asked(t, ann)
+			s.exec(t, `insert into pawl.tenures (lock, token, grant_id, ended_at, how) select name, token, grant_id, clock_timestamp(), 'forced' from pawl.locks`)
+			prepare(t, s)
+			_, err := s.pool.Exec(t.Context(), `update pawl.approvals set state = 'approved', decided_at = clock_timestamp(), decided_by = 'bob', decided_by_id = 'b'`)
+			var pg *pgconn.PgError
+			if !errors.As(err, &pg) || pg.Code != "PW007" {
+				t.Errorf("%v, want PW007", err)
+			}
+		})
+	}
+}
