@@ -53,6 +53,9 @@ func TestRawSQLMeetsTheSameRules(t *testing.T) {
 	if !errors.As(err, &pg) || pg.ConstraintName != "approvals_two_people" {
 		t.Errorf("%v, want approvals_two_people", err)
 	}
+	if _, err := s.pool.Exec(t.Context(), approve+`'cli:ann@desk', self = true`); !errors.As(err, &pg) || pg.Code != "PW007" {
+		t.Errorf("as a single operator's, which isn't set: %v, want PW007", err)
+	}
 	s.exec(t, approve+`'cli:bob@desk'`)
 	if _, err := s.pool.Exec(t.Context(), `update pawl.approvals set state = 'declined', note = 'after all'`); !errors.As(err, &pg) || pg.Code != "PW007" {
 		t.Errorf("a decision is changed: %v, want PW007", err)
