@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
+
 	"pawl/jobs"
 	"pawl/lockrepo"
 	"pawl/lockrepo/approvals"
@@ -30,6 +32,10 @@ type Jobs interface {
 	JobPage(ctx context.Context, f jobs.JobFilter) ([]jobs.JobSummary, error)
 	Job(ctx context.Context, name string) (jobs.JobSummary, error)
 	Runs(ctx context.Context, f jobs.RunFilter) ([]jobs.RunRecord, error)
+	Run(ctx context.Context, id uuid.UUID) (jobs.RunDetail, error)
+	Why(ctx context.Context, job, key string) (jobs.Why, error)
+	Queue(ctx context.Context) (jobs.QueueState, error)
+	Calendar(ctx context.Context, job string, from, to time.Time) ([]jobs.PeriodDay, error)
 }
 
 // Approvals is what the pages ask of [*approvals.Store].

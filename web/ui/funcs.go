@@ -21,6 +21,8 @@ func pieces() template.FuncMap {
 		"healthclass": healthClass,
 		"runclass":    runClass,
 		"periodclass": periodClass,
+		"eventclass":  eventClass,
+		"astext":      asText,
 		"took":        took,
 		"words":       func(state string) string { return strings.ReplaceAll(state, "_", " ") },
 		"brief":       brief,
