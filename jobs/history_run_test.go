@@ -133,3 +133,16 @@ func TestARunThatNeverWasIsUnknown(t *testing.T) {
 		t.Errorf("Run = %v", err)
 	}
 }
+
+func TestParametersAreShownUnlessTheyAreLarge(t *testing.T) {
+	t.Parallel()
+	h, pool := history(t)
+	puts(t, pool, `alter table pawl.periods add column if not exists params jsonb`, `update pawl.periods set params = '{"mode": "dry"}' where job = 'settle'`)
+	if d, err := h.Run(t.Context(), runID("1")); err != nil || string(d.Params) != `{"mode": "dry"}` || d.ParamsCut {
+		t.Errorf("params %s, cut %v, %v", d.Params, d.ParamsCut, err)
+	}
+	puts(t, pool, `update pawl.periods set params = jsonb_build_object('x', repeat('y', 5000)) where job = 'settle'`)
+	if d, err := h.Run(t.Context(), runID("1")); err != nil || d.Params != nil || !d.ParamsCut {
+		t.Errorf("params %.20s, cut %v, %v", d.Params, d.ParamsCut, err)
+	}
+}
