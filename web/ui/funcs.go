@@ -22,6 +22,8 @@ func pieces() template.FuncMap {
 		"runclass":    runClass,
 		"periodclass": periodClass,
 		"eventclass":  eventClass,
+		"cellclass":   cellClass,
+		"calendarof":  calendarOf,
 		"astext":      asText,
 		"took":        took,
 		"words":       func(state string) string { return strings.ReplaceAll(state, "_", " ") },

@@ -35,7 +35,7 @@ func (u *UI) readQueue(ctx context.Context) queuePage {
 		return p
 	}
 	for _, j := range p.Queue.Rows[0].ByJob {
-		p.Jobs = append(p.Jobs, queueRow{j, p.now.Add(-j.Oldest)})
+		p.Jobs = append(p.Jobs, queueRow{j, p.now.Add(-j.Oldest).Round(time.Second)})
 	}
 	return p
 }
