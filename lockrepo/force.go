@@ -42,8 +42,8 @@ with mine as materialized (
 )
 select e.lock, e.token, coalesce(e.holder, ''), e.acquired_at, e.ended_at, e.how, e.successor,
        (select count(*) from pawl.refusals f where f.lock = e.lock and f.token = e.token and not f.passed), e.beats, e.longest_gap,
-       '', null::timestamptz
-  from ended e, told`
+       coalesce(e.key, ''), coalesce(k.name, e.key, ''), coalesce(e.request_id, ''), '', null::timestamptz
+  from ended e cross join told left join pawl.keys k on k.id = e.key`
 
 // $1 token. Step two: backends that still have a guarded transaction open under
 // the token. Their guard has given them the name.

@@ -13,8 +13,9 @@ import (
 const historySQL = `
 select t.lock, t.token, coalesce(t.holder, ''), t.acquired_at, t.ended_at, t.how, t.successor,
        (select count(*) from pawl.refusals f where f.lock = t.lock and f.token = t.token and not f.passed), t.beats, t.longest_gap,
-       '', null::timestamptz
-  from pawl.tenures t where t.lock = $1 and ($2::bigint = 0 or t.token < $2::bigint)
+       coalesce(t.key, ''), coalesce(k.name, t.key, ''), coalesce(t.request_id, ''), '', null::timestamptz
+  from pawl.tenures t left join pawl.keys k on k.id = t.key
+ where t.lock = $1 and ($2::bigint = 0 or t.token < $2::bigint)
  order by t.token desc limit $3::int`
 
 // Leases that ended without a release, those too that nobody has taken over
@@ -22,15 +23,16 @@ select t.lock, t.token, coalesce(t.holder, ''), t.acquired_at, t.ended_at, t.how
 const staleSQL = `
 select s.lock, s.token, coalesce(s.holder, ''), s.acquired_at, s.ended_at, s.how, s.successor,
        (select count(*) from pawl.refusals f where f.lock = s.lock and f.token = s.token and not f.passed), s.beats, s.longest_gap,
-       coalesce(h.holder, l.holder, ''), coalesce(h.acquired_at, l.acquired_at)
+       coalesce(s.key, ''), coalesce(k.name, s.key, ''), coalesce(s.request_id, ''), coalesce(h.holder, l.holder, ''), coalesce(h.acquired_at, l.acquired_at)
   from (
-    (select lock, token, holder, acquired_at, ended_at, how, successor, beats, longest_gap from pawl.tenures
+    (select lock, token, holder, acquired_at, ended_at, how, successor, beats, longest_gap, key, request_id from pawl.tenures
       where how in ('expired', 'taken_over', 'forced') order by ended_at desc limit $1::int)
     union all
-    (select name, token, holder, acquired_at, expires_at, 'expired', null, beats, longest_gap from pawl.locks
+    (select name, token, holder, acquired_at, expires_at, 'expired', null, beats, longest_gap, key, request_id from pawl.locks
       where grant_id is not null and expires_at <= clock_timestamp() order by expires_at desc limit $1::int)) s
   left join pawl.tenures h on h.lock = s.lock and h.token = s.successor
   left join pawl.locks l on l.name = s.lock and l.token = s.successor
+  left join pawl.keys k on k.id = s.key
  order by s.ended_at desc, s.lock limit $1::int`
 
 // History returns the ended leases of a lock, the newest first: limit of them
@@ -77,7 +79,7 @@ func (r *Repo) tenures(ctx context.Context, sql string, args ...any) ([]Tenure, 
 func (t *Tenure) dest() []any {
 	return []any{
 		&t.Lock, &t.Token, &t.Holder, &t.AcquiredAt, &t.EndedAt, &t.How, &t.Successor, &t.Refusals, &t.Beats,
-		(*time.Duration)(&t.LongestGap), &t.SuccessorHolder, &t.SuccessorAt,
+		(*time.Duration)(&t.LongestGap), &t.Key, &t.KeyName, &t.RequestID, &t.SuccessorHolder, &t.SuccessorAt,
 	}
 }
 

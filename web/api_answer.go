@@ -50,7 +50,10 @@ type tenure struct {
 	AcquiredAt   *string `json:"acquired_at"`
 	EndedAt      string  `json:"ended_at"`
 	How          string  `json:"how"`
+	Successor    *int64  `json:"successor"`
 	Refusals     int64   `json:"refusals"`
+	KeyName      *string `json:"key_name"`   // null: not acquired over this API
+	RequestID    *string `json:"request_id"` // null: likewise
 }
 
 type tenures struct {
@@ -96,8 +99,17 @@ func lockOfInfo(i lockrepo.Info) lock {
 
 func tenureOf(t lockrepo.Tenure) tenure {
 	return tenure{
-		FencingToken: t.Token, Owner: t.Holder, AcquiredAt: stampOf(t.AcquiredAt), EndedAt: stamp(t.EndedAt), How: t.How, Refusals: t.Refusals,
+		FencingToken: t.Token, Owner: t.Holder, AcquiredAt: stampOf(t.AcquiredAt), EndedAt: stamp(t.EndedAt), How: t.How,
+		Successor: t.Successor, Refusals: t.Refusals, KeyName: textOf(t.KeyName), RequestID: textOf(t.RequestID),
 	}
+}
+
+// textOf is nil where nothing is known.
+func textOf(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }
 
 // json ends the call with a 200.

@@ -204,6 +204,24 @@ func TestEveryAcquisitionIsLoggedAndKept(t *testing.T) {
 	if err := a.pool.QueryRow(t.Context(), ended).Scan(&key, &request); err != nil || request != "req-1.A_b" {
 		t.Errorf("tenure = %q %q, %v", key, request, err)
 	}
+	a.ask(t, http.MethodGet, "/locks/x/history", "", bearer...).has(t, `"successor":null`, `"key_name":"nightly"`, `"request_id":"req-1.A_b"`)
+}
+
+func TestHistoryNamesTheSuccessorAndWhoWasNotOverTheAPI(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, nil)
+	if _, err := a.repo.Acquire(t.Context(), "x", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.pool.Exec(t.Context(), `update pawl.locks set expires_at = clock_timestamp()`); err != nil {
+		t.Fatal(err)
+	}
+	next := a.take(t, "x", alice)
+	again := a.take(t, "x", alice)
+	a.ask(t, http.MethodGet, "/locks/x/history?limit=1", "").has(t,
+		fmt.Sprintf(`"how":"reacquired","successor":%d,"refusals":0,"key_name":"anonymous","request_id":"`, again))
+	a.ask(t, http.MethodGet, fmt.Sprintf("/locks/x/history?cursor=%d", next), "").has(t,
+		fmt.Sprintf(`"how":"taken_over","successor":%d,"refusals":0,"key_name":null,"request_id":null`, next))
 }
 
 func TestARequestIdIsTakenOverOnlyWhenItIsSane(t *testing.T) {
