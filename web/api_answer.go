@@ -90,9 +90,14 @@ func lockOf(l lockrepo.Lease) lock {
 	}
 }
 
+// lockOfInfo has the TTL that was given, which may be less than what was asked for.
 func lockOfInfo(i lockrepo.Info) lock {
+	ttl := i.TTL.Duration()
+	if i.ExpiresAt != nil && i.RenewedAt != nil {
+		ttl = i.ExpiresAt.Sub(*i.RenewedAt)
+	}
 	return lock{
-		Resource: i.Lock, Owner: i.Holder, FencingToken: i.Token, TTLSeconds: i.TTL.Duration().Seconds(),
+		Resource: i.Lock, Owner: i.Holder, FencingToken: i.Token, TTLSeconds: ttl.Seconds(),
 		AcquiredAt: stampOf(i.AcquiredAt), RenewedAt: stampOf(i.RenewedAt), ExpiresAt: stampOf(i.ExpiresAt),
 	}
 }

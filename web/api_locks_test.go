@@ -138,7 +138,17 @@ func TestALostReplyIsAskedForAgain(t *testing.T) {
 func TestALeaseIsNotHeldPastMaxHold(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(c *web.Config) { c.MaxHold = time.Second })
-	a.take(t, "x", alice)
+	for _, path := range []string{"/locks/x", "/locks/x/renew", "/locks/x"} { // the last one again, with the same key
+		got := a.ask(t, http.MethodPost, path, alice, "Idempotency-Key", "1")
+		got.is(t, http.StatusOK, "")
+		l := got.doc(t).Lock
+		acquired, _ := time.Parse(time.RFC3339, l.AcquiredAt)
+		renewed, _ := time.Parse(time.RFC3339, l.RenewedAt)
+		expires, _ := time.Parse(time.RFC3339, l.ExpiresAt)
+		if given := expires.Sub(renewed); acquired.IsZero() || expires.Sub(acquired) > time.Second || given.Seconds()-l.TTL > 1e-6 || l.TTL-given.Seconds() > 1e-6 {
+			t.Errorf("%s: %s; want an end a second after it was acquired, and the TTL that there is until then", path, got.body)
+		}
+	}
 	eventually(t, "the renewal is refused", func() bool { return a.ask(t, http.MethodPost, "/locks/x/renew", alice).status != http.StatusOK })
 	a.ask(t, http.MethodPost, "/locks/x/renew", alice).is(t, http.StatusConflict, "lease-lost")
 }
