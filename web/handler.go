@@ -13,8 +13,7 @@ import (
 func Handler(cfg Config) http.Handler {
 	cfg = cfg.withDefaults()
 	if cfg.Insecure {
-		until := map[bool]string{true: "", false: " until a key is made"}[cfg.Keys == nil]
-		cfg.Logger.Warn("web: no sign-in" + until + ": whoever reaches this address may read everything, and hold and release every lock")
+		warnOpen(cfg)
 	}
 	mux := http.NewServeMux()
 	health(mux, cfg)
@@ -28,6 +27,14 @@ func Handler(cfg Config) http.Handler {
 		serveStatic(w, r, cfg.BasePath)
 	})
 	return framed(cfg.BasePath, mounted(cfg.BasePath, mux, newAPI(cfg, g), newPages(cfg, g)))
+}
+
+func warnOpen(cfg Config) {
+	if cfg.Keys == nil {
+		cfg.Logger.Warn("web: no sign-in: whoever reaches this address may read everything, and hold and release every lock")
+		return
+	}
+	cfg.Logger.Warn("web: no sign-in until a key is made: whoever reaches this address may read everything, and hold and release every lock")
 }
 
 // HealthHandler serves /healthz, /readyz and /metrics only, for an address that the page isn't shown on.
