@@ -45,7 +45,7 @@ type meaning struct {
 // reference answers the page. It has no script, so its policy lets none run.
 func reference(w http.ResponseWriter, r *http.Request, cfg Config, g *gate) {
 	var b bytes.Buffer
-	if err := pages().ExecuteTemplate(&b, "docs", newManual(cfg, cfg.Insecure && g.signIn(r.Context()).None)); err != nil {
+	if err := pages().ExecuteTemplate(&b, "docs", newManual(cfg, cfg.Insecure && g.keysInUse(r.Context()).None)); err != nil {
 		cfg.Logger.ErrorContext(r.Context(), "web: docs", "error", err)
 		problem(w, r, cfg.BasePath, unavailable, "The page could not be made; the log says why. /openapi.json says the same.")
 		return

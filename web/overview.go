@@ -29,16 +29,16 @@ var pages = sync.OnceValue(func() *template.Template {
 
 // page answers 503 when nothing could be read, with the page all the same: it says what is wrong.
 func (o *overview) page(w http.ResponseWriter, r *http.Request) {
-	o.show(w, r, o.snapshots.get(r.Context()), o.gate.signIn(r.Context()))
+	o.show(w, r, o.snapshots.get(r.Context()), o.gate.keysInUse(r.Context()))
 }
 
 // pageAway is the page without a figure: whether it needs a key couldn't be asked either.
 func (o *overview) pageAway(w http.ResponseWriter, r *http.Request, err error) {
 	o.cfg.Logger.WarnContext(r.Context(), "web: keys can't be checked", "error", err)
-	o.show(w, r, unanswered(err), signIn{})
+	o.show(w, r, unanswered(err), keysInUse{})
 }
 
-func (o *overview) show(w http.ResponseWriter, r *http.Request, n *snapshot, who signIn) {
+func (o *overview) show(w http.ResponseWriter, r *http.Request, n *snapshot, who keysInUse) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-cache")
@@ -63,7 +63,7 @@ func (o *overview) show(w http.ResponseWriter, r *http.Request, n *snapshot, who
 }
 
 // etag is weak: what the page says is the same, while the ages in it aren't.
-func (o *overview) etag(n *snapshot, who signIn) string {
+func (o *overview) etag(n *snapshot, who keysInUse) string {
 	sum := sha256.Sum256(fmt.Append(nil, o.cfg.Version, staticHash(), n.Tag, who, strings.Join(o.cfg.Wrong(), "\n")))
 	return `W/"` + hex.EncodeToString(sum[:8]) + `"`
 }

@@ -46,7 +46,7 @@ type panel[T any] struct {
 // figure is one number of the strip. Its class is empty, warn (watch it) or bad (act).
 type figure struct{ Figure, What, Href, Class string }
 
-func newView(n *snapshot, cfg Config, who signIn) *view {
+func newView(n *snapshot, cfg Config, who keysInUse) *view {
 	now := n.now()
 	v := &view{
 		Now: now, Base: cfg.BasePath, Static: cfg.BasePath + "/static/" + staticHash(), Version: cfg.Version,
