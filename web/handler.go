@@ -13,14 +13,23 @@ import (
 func Handler(cfg Config) http.Handler {
 	cfg = cfg.withDefaults()
 	if cfg.Insecure {
-		cfg.Logger.Warn("web: no sign-in: unless a key was made, whoever reaches this address may read everything, and hold and release every lock")
+		warnOpen(cfg)
 	}
 	mux := http.NewServeMux()
 	health(mux, cfg)
-	describe(mux, cfg)
-	g, o := newGate(cfg), &overview{cfg: cfg, snapshots: newSnapshots(cfg.Locks, cfg.Jobs, cfg.Logger)}
+	g := newGate(cfg)
+	describe(mux, cfg, g)
+	o := &overview{cfg: cfg, snapshots: newSnapshots(cfg.Locks, cfg.Jobs, cfg.Logger)}
 	mux.HandleFunc("GET /api/overview", g.guarded(cfg.BasePath, roleOf(http.MethodGet, "/api/overview"), o.json, o.jsonAway))
 	return framed(cfg.BasePath, mounted(cfg.BasePath, mux, newAPI(cfg, g), newPages(cfg, g)))
+}
+
+func warnOpen(cfg Config) {
+	if cfg.Keys == nil {
+		cfg.Logger.Warn("web: no sign-in: whoever reaches this address may read everything, and hold and release every lock")
+		return
+	}
+	cfg.Logger.Warn("web: no sign-in until a key is made: whoever reaches this address may read everything, and hold and release every lock")
 }
 
 // HealthHandler serves /healthz, /readyz and /metrics only, for an address that the page isn't shown on.

@@ -89,7 +89,7 @@ again too.`,
 	fs.StringVar(&f.tlsCert, "tls-cert", "", "the certificate to serve --listen with, and those that vouch for it, as a PEM file")
 	fs.StringVar(&f.tlsKey, "tls-key", "", "the key of the certificate, as a PEM file")
 	fs.BoolVar(&f.insecure, "insecure-no-auth", false, "listen beyond loopback without any key: whoever reaches it may hold and release every lock")
-	fs.DurationVar(&f.maxHold, "max-hold", 24*time.Hour, "how long one lease of the API may be renewed, 1s or more")
+	fs.DurationVar(&f.maxHold, "max-hold", 24*time.Hour, "how long one lease of the API may last, renewals included, 1s or more")
 	f.concurrency = 10
 	fs.Var(&between{&f.concurrency, 1, 1000}, "concurrency", "runs at a time, 1 to 1000")
 	fs.DurationVar(&f.grace, "grace", 30*time.Second, "how long runs may take to finish at shutdown")
