@@ -40,7 +40,6 @@ create table pawl.locks (
     beats       int not null default 0,             -- renewals of this lease
     longest_gap interval not null default '0'       -- between two of them
 ) with (fillfactor = 50, vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
-create index locks_leased on pawl.locks (name) where grant_id is not null;   -- the few that are held, of very many
 
 -- One row per lease, written when it ends; while it lives the lock row says the same.
 create table pawl.tenures (
