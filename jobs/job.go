@@ -79,6 +79,7 @@ type Job struct {
 	OnDead        string         // OnDeadAlert (default), OnDeadPause, OnDeadHoldNext
 	Needs         []Need         // jobs whose period of the same key must be complete first
 	Isolation     pgx.TxIsoLevel // of Run.Tx and Run.Complete: read committed (default), repeatable read, serializable
+	Retention     Retention      // how long its history is kept
 	Start         time.Time      // ticks after it are owed; default the moment of registration
 	Alerts        []string       // the channels of its app that are told of its events; nil: all, empty: none
 	Elsewhere     bool           // its function is in other processes: this one stores the definition, and never runs it
@@ -132,6 +133,9 @@ func (j Job) withDefaults() (Job, error) {
 		return j, bad("LateAfter", j.LateAfter, "use a positive duration, or 0 for the default")
 	case storable(j.Owner) != j.Owner:
 		return j, bad("Owner", j.Owner, "use UTF-8 without NUL")
+	}
+	if err := j.checkRetention(); err != nil {
+		return j, err
 	}
 	if err := j.checkNeeds(); err != nil {
 		return j, err

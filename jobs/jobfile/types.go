@@ -88,7 +88,7 @@ type Job struct {
 	OnDead  string        `yaml:"on_dead" default:"alert" enum:"alert pause hold_next" doc:"When a period has used up its runs: only alert, pause the job, or hold its next periods (for chained settlements)."`
 
 	Alerts    []string         `yaml:"alerts" doc:"The channels that are told of its events."`
-	Retention Retention        `yaml:"retention" doc:"How long its history is kept. Not used yet: see operations.md for what is pruned when."`
+	Retention Retention        `yaml:"retention" doc:"How long its history is kept after its end. The job pawl-prune deletes it once a day."`
 	Params    map[string]Param `yaml:"params" doc:"Values that a trigger may set, for {{params.NAME}}."`
 
 	SQL     *SQL     `yaml:"sql" doc:"A job of kind sql: statements in a database."`
@@ -129,8 +129,8 @@ type Need struct {
 
 // Retention says how long history is kept.
 type Retention struct {
-	Runs   time.Duration `yaml:"runs" default:"90d" min:"1d" doc:"How long runs are kept."`
-	Output time.Duration `yaml:"output" default:"14d" min:"1h" doc:"How long their output is kept."`
+	Runs   time.Duration `yaml:"runs" default:"90d" min:"1d" max:"36500d" doc:"How long runs are kept. At least a day: whoever does not know how a run has ended asks its row."`
+	Output time.Duration `yaml:"output" default:"14d" min:"1h" max:"36500d" doc:"How long their output is kept: at most as long as they are, since it is found by its run."`
 }
 
 // Param is a declared value. Default and Enum hold string, int64, float64 or bool, as
