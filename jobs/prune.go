@@ -30,7 +30,7 @@ func pruneJob() Job {
 // for the next day. Rows are found through an index and deleted by where they lie.
 type aged struct{ table, sql string }
 
-// pruned is what is kept equally long for all jobs. What a job decides is deleted job by job. Never deleted: the audit, lanes, marks, what was done once, periods of a day and longer.
+// pruned is what is kept equally long for all jobs. What a job decides is deleted job by job. Never deleted: the audit, marks, what was done once, periods of a day and longer.
 func pruned() []aged {
 	return []aged{
 		{"pawl.tenures", `
@@ -101,8 +101,7 @@ delete from pawl.runs where ctid = any (array(
 // prune is the function of the job. It may end anywhere: what it has deleted stays deleted, and the next run goes on.
 func prune(ctx context.Context, run *Run) error {
 	var all int64
-	most := func(what, sql string, args ...any) error {
-		n, err := run.pruneAll(ctx, sql, args...)
+	told := func(what string, n int64, err error) error {
 		if all += n; n > 0 {
 			run.Progress(all, 0)
 			run.Logger().InfoContext(ctx, "pruned", "table", what, "rows", n)
@@ -111,6 +110,10 @@ func prune(ctx context.Context, run *Run) error {
 			return fmt.Errorf("jobs: prune %s: %w", what, err)
 		}
 		return nil
+	}
+	most := func(what, sql string, args ...any) error {
+		n, err := run.pruneAll(ctx, sql, args...)
+		return told(what, n, err)
 	}
 	for _, a := range pruned() {
 		if there, err := run.exists(ctx, a.table); err != nil || !there {
@@ -137,6 +140,10 @@ func prune(ctx context.Context, run *Run) error {
 		if err := most("pawl.periods", prunePeriodsSQL, job); err != nil {
 			return err
 		}
+	}
+	n, err := run.pruneLanes(ctx)
+	if err := told("pawl.lanes", n, err); err != nil {
+		return err
 	}
 	// It raises the floor of the tokens in the same statement: the next token of each lock stays larger.
 	return most("pawl.locks", `select pawl.prune(interval '400 days', $1)`)
