@@ -64,22 +64,22 @@ func TestAPlannerThatStandsStillEndsTheRunnerUnlessTheDatabaseIsAway(t *testing.
 		defer stop()
 		go r.watchPlanner(ctx)
 		for range 60 { // it plans for an hour
-			time.Sleep(time.Minute) // the bubble's clock
+			<-time.After(time.Minute) // the bubble's clock
 			r.passes.Add(1)
 		}
 		away.Store(true)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		away.Store(false) // the planner is waiting for an answer that never comes, and asks anew
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		if err := r.Ready(); err != nil || len(r.failed) != 0 {
 			t.Fatalf("Ready = %v after an hour without the database", err)
 		}
 		r.passes.Add(1)
-		time.Sleep(4*time.Minute + 50*time.Second)
+		<-time.After(4*time.Minute + 50*time.Second)
 		if len(r.failed) != 0 {
 			t.Error("it has ended before its patience was over")
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		if err := <-r.failed; !errors.Is(err, ErrPlannerHung) {
 			t.Errorf("it ends with %v", err)

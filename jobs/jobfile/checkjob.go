@@ -20,9 +20,6 @@ func (r *reader) checkJob(f *File, job *Job, path string) {
 	if job.Owner == "" && !r.written(path+".owner") {
 		r.warn(Warning, path, "has no owner. Write owner: and the team to ask, here or under defaults.")
 	}
-	if job.RenameFrom != "" {
-		r.warn(Warning, path+".rename_from", "is not carried out yet: job %q is retired, and this one begins anew.", job.RenameFrom)
-	}
 	r.checkRetention(job, path+".retention")
 	r.checkAlerts(f, path, job.Alerts)
 	if job.Retries.MaxDelay < job.Retries.MinDelay {

@@ -64,7 +64,7 @@ func (f *File) Alerting() (channels []alert.Channel) {
 // plain is everything but what is done.
 func (j *Job) plain() jobs.Job {
 	out := jobs.Job{
-		Name: j.Name, Owner: j.Owner,
+		Name: j.Name, RenameFrom: j.RenameFrom, Owner: j.Owner,
 		Schedule: j.Schedule, Seconds: j.Seconds, Timezone: j.Timezone, DST: jobs.DST(j.DST), DayMatch: j.DayMatch,
 		Period: j.Period, PeriodOffset: j.PeriodOffset, EveryOffset: j.Offset, Jitter: j.Jitter,
 		TTL: j.TTL, Timeout: j.Timeout, Grace: j.Grace, Lock: j.Lock,

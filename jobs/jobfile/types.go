@@ -55,8 +55,8 @@ type Database struct {
 
 // Job is one job: what to do and when it is owed.
 type Job struct {
-	Name       string `yaml:"name,required" pattern:"^[a-z][a-z0-9_-]{0,62}$" doc:"Names the job for ever: its periods are known by it."`
-	RenameFrom string `yaml:"rename_from" pattern:"^[a-z][a-z0-9_-]{0,62}$" doc:"The job's former name. Not carried out yet: the former job is retired."`
+	Name       string `yaml:"name,required" pattern:"^[a-z][a-z0-9_-]{0,62}$" doc:"Names the job: its periods are known by it. To change it see rename_from."`
+	RenameFrom string `yaml:"rename_from" pattern:"^[a-z][a-z0-9_-]{0,62}$" doc:"The name that the job had before: its watermark, pause, lock and history go on under the new one."`
 	Kind       string `yaml:"kind,required" enum:"command sql http go" doc:"What the job is. The block of that name must follow, and no other."`
 	Owner      string `yaml:"owner" doc:"The team to ask; shown on the page, in alerts and on the lock."`
 
