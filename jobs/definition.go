@@ -38,6 +38,8 @@ type definition struct {
 	Alerts        []string         `json:"alerts,omitzero"`
 	Timeout       time.Duration    `json:"timeout,omitempty"`
 	Runs          int              `json:"runs"`
+	KeepRuns      time.Duration    `json:"keep_runs,omitempty"`
+	KeepOutput    time.Duration    `json:"keep_output,omitempty"`
 }
 
 func (j Job) definition(app string) definition {
@@ -47,6 +49,7 @@ func (j Job) definition(app string) definition {
 		EveryOffset: j.EveryOffset, Jitter: j.Jitter, CatchUp: j.CatchUp, CatchUpWindow: j.CatchUpWindow, CatchUpMax: j.CatchUpMax,
 		Overlap: j.Overlap, StartWithin: j.StartWithin, LateAfter: j.LateAfter, DueBy: j.DueBy, OnDead: j.OnDead,
 		Alerts: j.Alerts, Timeout: j.Timeout, Runs: j.runs(),
+		KeepRuns: j.Retention.Runs, KeepOutput: j.Retention.Output,
 	}
 	for _, n := range j.Needs {
 		d.Needs = append(d.Needs, n.Job)

@@ -17,6 +17,7 @@ const (
 // loops starts what every replica does beside its runs.
 func (r *Runner) loops(ctx context.Context, polling bool) {
 	r.loop(ctx, "planner", nil, bounded(func(ctx context.Context) (time.Duration, error) { return jitter(planEvery), r.plan(ctx) }))
+	r.busyFor.Go(func() { r.watchPlanner(ctx) })
 	r.loop(ctx, "sweep", r.sweepNow, bounded(r.sweep))
 	r.loop(ctx, "backstop", nil, bounded(func(ctx context.Context) (time.Duration, error) { return jitter(backstopEvery), r.backstop(ctx) }))
 	seen := &watcher{begun: time.Now()}

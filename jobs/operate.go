@@ -100,7 +100,13 @@ const latestSQL = `
 select distinct on (key) key, lock, state, coalesce(waits, ''), revision, ticks, start_at, end_at, scheduled_at, coalesce(token, 0)
   from pawl.periods where job = $1 and key = any ($2::text[]) order by key, revision desc`
 
+// What was the job's under a former name, and isn't renamed yet.
+const bringKeysSQL = `select pawl.bring(f.former, f.job, $2::text[], null) from pawl.renames f where f.job = $1 and f.done_at is null`
+
 func latestOf(ctx context.Context, tx pgx.Tx, job string, keys ...string) (map[string]latest, error) {
+	if _, err := tx.Exec(ctx, bringKeysSQL, job, keys); err != nil {
+		return nil, err
+	}
 	rows, err := tx.Query(ctx, latestSQL, job, keys)
 	if err != nil {
 		return nil, err

@@ -30,8 +30,8 @@ type OutputRecord struct {
 
 const (
 	keepSQL = `
-insert into pawl.outputs as o (run, head, tail, bytes)
-select r.id, $2::bytea, $3::bytea, $4::bigint from pawl.runs r where r.id = $1::text::uuid
+insert into pawl.outputs as o (run, job, head, tail, bytes)
+select r.id, r.job, $2::bytea, $3::bytea, $4::bigint from pawl.runs r where r.id = $1::text::uuid
 on conflict (run) do update set head = excluded.head, tail = excluded.tail, bytes = excluded.bytes, at = clock_timestamp()`
 
 	// keepLate bounds writing the output when the run's context has ended: the runner doesn't wait long.

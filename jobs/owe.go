@@ -44,7 +44,7 @@ type periodRow struct {
 }
 
 // insertPeriodsSQL is the only way into pawl.periods: for ticks, triggers, reruns and backfills alike. Ticks that are not
-// owed are recorded all the same, with the reason.
+// owed are recorded all the same, with the reason. What is there under the job's former name is there.
 const insertPeriodsSQL = `
 with p as materialized (
   select * from jsonb_to_recordset($1::text::jsonb) as p(job text, key text, revision int, lock text, state text, reason text, blocked_by text,
@@ -65,6 +65,7 @@ with p as materialized (
          case p.state when 'open' then pawl.waits_for(p.job, p.key, p.at, p.origin) when 'held' then 'paused' end,
          case when p.state in ('missed', 'skipped') then clock_timestamp() end
     from p where not (p.short and p.job in (select l.job from longer l))
+     and not exists (select from pawl.renames f join pawl.periods o on o.job = f.former and o.key = p.key where f.job = p.job and f.done_at is null)
    order by p.job, p.key
   on conflict (job, key, revision) do nothing
   returning job, state, reason, ticks, waits

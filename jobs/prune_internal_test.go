@@ -225,8 +225,8 @@ func TestPruningAndLookingUseIndexes(t *testing.T) {
 		}
 	}
 	index := map[string]string{
-		"pawl.runs": "runs_started started_at", "pawl.tenures": "tenures_ended ended_at", "pawl.refusals": "refusals_at at", "pawl.idempotency": "idempotency_at at",
-		"pawl.events": "events_at at", "pawl.alerts": "alerts_at at", "pawl.outputs": "outputs_at at",
+		"pawl.tenures": "tenures_ended ended_at", "pawl.refusals": "refusals_at at", "pawl.idempotency": "idempotency_at at",
+		"pawl.events": "events_at at", "pawl.alerts": "alerts_at at",
 	}
 	for _, a := range pruned() {
 		if index[a.table] == "" && a.table != "pawl.replicas" {
@@ -236,6 +236,8 @@ func TestPruningAndLookingUseIndexes(t *testing.T) {
 			explain(a.sql, index[a.table], pruneBatch)
 		}
 	}
+	explain(pruneOutputsSQL, "outputs_job at", pruneBatch, "'h'", 3600_000)
+	explain(pruneRunsSQL, "runs_ended started_at", pruneBatch, "'h'", 3600_000)
 	explain(prunePeriodsSQL, "periods_job scheduled_at", pruneBatch, "'h'")
 	explain(lateSQL, "periods_late late_at")
 	explain(overdueSQL, "periods_due due_at")

@@ -60,7 +60,8 @@ select revision, attempt::int, state, coalesce(holder, '') as holder, coalesce(e
 
 	whyActsSQL = `
 select at, actor, action, coalesce(reason, '') as reason, coalesce(period, '') as period from pawl.audit
- where job = @job and (period = @key or period is null and action in ('pause', 'resume', 'backfill', 'retire') and at >= @since)
+ where job = any (array(select @job::text union all select former from pawl.renames where job = @job))
+   and (period = @key or period is null and action in ('pause', 'resume', 'backfill', 'retire', 'rename') and at >= @since)
  order by at, id limit 1000`
 
 	whyNeedsSQL = `

@@ -64,13 +64,14 @@ func (f *File) Alerting() (channels []alert.Channel) {
 // plain is everything but what is done.
 func (j *Job) plain() jobs.Job {
 	out := jobs.Job{
-		Name: j.Name, Owner: j.Owner,
+		Name: j.Name, RenameFrom: j.RenameFrom, Owner: j.Owner,
 		Schedule: j.Schedule, Seconds: j.Seconds, Timezone: j.Timezone, DST: jobs.DST(j.DST), DayMatch: j.DayMatch,
 		Period: j.Period, PeriodOffset: j.PeriodOffset, EveryOffset: j.Offset, Jitter: j.Jitter,
 		TTL: j.TTL, Timeout: j.Timeout, Grace: j.Grace, Lock: j.Lock,
 		MaxRetries: cmp.Or(j.Retries.Max, jobs.NoRetries), RetryDelay: j.Retries.MinDelay, RetryMaxDelay: j.Retries.MaxDelay,
 		CatchUp: j.CatchUp, CatchUpWindow: j.CatchUpWindow, CatchUpMax: j.CatchUpMax,
 		Alerts: j.Alerts, Overlap: j.Overlap, StartWithin: j.StartWithin, LateAfter: j.LateAfter, DueBy: j.DueBy, OnDead: j.OnDead,
+		Retention: jobs.Retention(j.Retention),
 	}
 	if j.Timeout == NoTimeout {
 		out.Timeout = jobs.NoTimeout

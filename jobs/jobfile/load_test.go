@@ -46,13 +46,13 @@ func TestEveryFieldOfAJobReachesTheRunner(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := jobs.Job{
-		Name: "settle", Kind: "sql", Badge: j.Badge, Owner: "settlement-team", Schedule: "0 15 2 1 * 2-6", Seconds: true,
+		Name: "settle", RenameFrom: "settlement", Kind: "sql", Badge: j.Badge, Owner: "settlement-team", Schedule: "0 15 2 1 * 2-6", Seconds: true,
 		Timezone: "Europe/London", DayMatch: "or", DST: jobs.DST{Gap: "skip", Overlap: "second"}, Period: "day", PeriodOffset: -1,
 		Start: time.Date(2026, 9, 16, 0, 0, 0, 0, london).Add(-time.Microsecond).UTC(), Jitter: 90 * time.Second,
 		CatchUp: "latest", CatchUpWindow: 240 * time.Hour, CatchUpMax: 20, Overlap: "skip", StartWithin: 6 * time.Hour,
 		LateAfter: time.Minute, DueBy: "06:00+1d", Lock: "settlement", TTL: time.Minute, Timeout: jobs.NoTimeout, Grace: time.Minute,
 		MaxRetries: jobs.NoRetries, RetryDelay: time.Second, RetryMaxDelay: 24 * time.Hour, OnDead: "alert", Isolation: "repeatable read",
-		Needs: j.Needs, Alerts: []string{},
+		Needs: j.Needs, Alerts: []string{}, Retention: jobs.Retention{Runs: 24 * time.Hour, Output: time.Hour},
 	}
 	if len(j.Needs) != 1 || j.Needs[0].Job != "import" {
 		t.Errorf("needs %v", j.Needs)

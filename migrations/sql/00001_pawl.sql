@@ -135,7 +135,7 @@ create table pawl.periods (
 ) with (fillfactor = 70);
 create index periods_job on pawl.periods (job, scheduled_at);
 
--- The mutex of a lock's periods; never deleted.
+-- The mutex of a lock's periods. Deleted only by who has locked it, when nothing is owed, runs or waits under its lock.
 create table pawl.lanes (
     lock       text collate "C" primary key,
     seq        bigint not null default 0,           -- written by whoever enters: a stale snapshot gets 40001
