@@ -38,6 +38,8 @@ type definition struct {
 	Alerts        []string         `json:"alerts,omitzero"`
 	Timeout       time.Duration    `json:"timeout,omitempty"`
 	Runs          int              `json:"runs"`
+
+	Params map[string]paramShape `json:"params,omitempty"`
 }
 
 func (j Job) definition(app string) definition {
@@ -50,6 +52,12 @@ func (j Job) definition(app string) definition {
 	}
 	for _, n := range j.Needs {
 		d.Needs = append(d.Needs, n.Job)
+	}
+	for name, p := range j.Params {
+		if d.Params == nil {
+			d.Params = map[string]paramShape{}
+		}
+		d.Params[name] = p.shape()
 	}
 	return d
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -93,11 +94,12 @@ type latest struct {
 	revision, ticks         int
 	start, end, scheduled   time.Time
 	token                   int64
+	params                  json.RawMessage
 	exists                  bool
 }
 
 const latestSQL = `
-select distinct on (key) key, lock, state, coalesce(waits, ''), revision, ticks, start_at, end_at, scheduled_at, coalesce(token, 0)
+select distinct on (key) key, lock, state, coalesce(waits, ''), revision, ticks, start_at, end_at, scheduled_at, coalesce(token, 0), coalesce(params::text, '')
   from pawl.periods where job = $1 and key = any ($2::text[]) order by key, revision desc`
 
 func latestOf(ctx context.Context, tx pgx.Tx, job string, keys ...string) (map[string]latest, error) {
@@ -106,9 +108,9 @@ func latestOf(ctx context.Context, tx pgx.Tx, job string, keys ...string) (map[s
 		return nil, err
 	}
 	found := map[string]latest{}
-	x := latest{exists: true}
-	_, err = pgx.ForEachRow(rows, []any{&x.key, &x.lock, &x.state, &x.waits, &x.revision, &x.ticks, &x.start, &x.end, &x.scheduled, &x.token},
-		func() error { found[x.key] = x; return nil })
+	x, params := latest{exists: true}, ""
+	_, err = pgx.ForEachRow(rows, []any{&x.key, &x.lock, &x.state, &x.waits, &x.revision, &x.ticks, &x.start, &x.end, &x.scheduled, &x.token, &params},
+		func() error { x.params = json.RawMessage(params); found[x.key] = x; return nil })
 	return found, err
 }
 

@@ -12,12 +12,14 @@ import (
 // RerunConfig says who lets a complete period run again, and why.
 type RerunConfig struct {
 	Actor         string
-	Reason        string // required
-	RepeatEffects bool   // what was sent to others is sent again, under a new idempotency key
+	Reason        string            // required
+	Params        map[string]string // given to it by name; what isn't given is as it was for the revision before
+	RepeatEffects bool              // what was sent to others is sent again, under a new idempotency key
 }
 
 // Rerun owes a complete period once more, as its next revision, and returns that; the old revision stays as it is. It returns
-// [ErrUnknownJob], [ErrUnknownPeriod], [ErrNoReason], or a [*PeriodStateError] if the period isn't complete.
+// [ErrUnknownJob], [ErrUnknownPeriod], [ErrNoReason], a [*ParamError], or a [*PeriodStateError] if the period isn't
+// complete.
 func Rerun(ctx context.Context, pool *pgxpool.Pool, job, key string, c RerunConfig) (revision int, err error) {
 	if strings.TrimSpace(c.Reason) == "" {
 		return 0, ErrNoReason
@@ -32,10 +34,13 @@ func Rerun(ctx context.Context, pool *pgxpool.Pool, job, key string, c RerunConf
 		}
 		revision = last.revision + 1
 		x := p.again(last, originRerun)
+		if x.Params, err = p.given(last.params, c.Params); err != nil {
+			return err
+		}
 		x.Repeat = c.RepeatEffects
 		b := laneBatch(last.lock, func(b *batch) {
 			queueOwe(b, []periodRow{x}, &[]owed{})
-			queueAudit(b, c.Actor, "rerun", job, key, last.lock, c.Reason, detail(map[string]any{"revision": revision, "repeat_effects": c.RepeatEffects}))
+			queueAudit(b, c.Actor, "rerun", job, key, last.lock, c.Reason, detail(map[string]any{"revision": revision, "repeat_effects": c.RepeatEffects, "params": c.Params}))
 		})
 		return tx.SendBatch(ctx, b).Close()
 	})

@@ -23,6 +23,7 @@ type Why struct {
 // whyPeriod is a revision of a period.
 type whyPeriod struct {
 	Key, Lock, State, Reason, Waits, BlockedBy, Origin string
+	Params                                             string
 	Revision, Ticks, Attempts, MaxAttempts, Priority   int
 	ScheduledAt                                        time.Time
 	LastAt, NotBefore, StartBy, DueAt, EndedAt         *time.Time
@@ -49,7 +50,7 @@ const (
 	// Its own rows, or the stretch of ticks that it lies in.
 	whyPeriodsSQL = `
 select key, lock, state, coalesce(reason, '') as reason, coalesce(waits, '') as waits, coalesce(blocked_by, '') as blocked_by, origin,
-       revision, ticks, attempts::int, max_attempts::int, priority::int, scheduled_at, last_at, not_before, start_by, due_at, ended_at
+       revision, ticks, attempts::int, max_attempts::int, priority::int, scheduled_at, last_at, not_before, start_by, due_at, ended_at, coalesce(params::text, '') as params
   from pawl.periods
  where job = @job and (key = @key or ticks > 1 and scheduled_at <= @at and last_at >= @at)
  order by key = @key, revision`

@@ -49,6 +49,9 @@ func (t *teller) tell() error {
 	}
 	for i, x := range periods {
 		t.begin(x)
+		if words := paramWords([]byte(x.Params)); words != "" {
+			t.say("It was given %s.", words)
+		}
 		t.runs(x, runs)
 		if i == len(periods)-1 {
 			t.acts(acts)

@@ -10,6 +10,7 @@ import (
 
 func (c *cli) jobRerun() *cobra.Command {
 	var reason string
+	var given []string
 	var effects bool
 	cmd := &cobra.Command{
 		Use: "rerun JOB PERIOD --reason TEXT", Short: "Let a complete period run again, as a new revision", Args: exactly("JOB", "PERIOD"),
@@ -22,8 +23,12 @@ twice. --repeat-effects sends a new key.`,
 			if err := checkReason(reason); err != nil {
 				return err
 			}
+			params, err := readParams(given)
+			if err != nil {
+				return err
+			}
 			return c.withHistory(cmd.Context(), func(db *database, _ *jobs.History) error {
-				cfg := jobs.RerunConfig{Actor: actor(), Reason: strings.TrimSpace(reason), RepeatEffects: effects}
+				cfg := jobs.RerunConfig{Actor: actor(), Reason: strings.TrimSpace(reason), RepeatEffects: effects, Params: params}
 				n, err := jobs.Rerun(cmd.Context(), db.pool, args[0], args[1], cfg)
 				if err != nil {
 					return err
@@ -36,6 +41,7 @@ twice. --repeat-effects sends a new key.`,
 		},
 	}
 	reasonFlag(cmd, &reason)
+	paramFlag(cmd, &given)
 	cmd.Flags().BoolVar(&effects, "repeat-effects", false, "what was sent to others is sent again, under a new idempotency key")
 	return cmd
 }

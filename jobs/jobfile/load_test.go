@@ -53,6 +53,10 @@ func TestEveryFieldOfAJobReachesTheRunner(t *testing.T) {
 		LateAfter: time.Minute, DueBy: "06:00+1d", Lock: "settlement", TTL: time.Minute, Timeout: jobs.NoTimeout, Grace: time.Minute,
 		MaxRetries: jobs.NoRetries, RetryDelay: time.Second, RetryMaxDelay: 24 * time.Hour, OnDead: "alert", Isolation: "repeatable read",
 		Needs: j.Needs, Alerts: []string{},
+		Params: map[string]jobs.Param{
+			"mode": {Type: "string", Default: "full", Enum: []any{"full", "dry"}}, "limit": {Type: "int", Default: int64(5)},
+			"rate": {Type: "number", Default: 0.5}, "dry": {Type: "bool", Default: false},
+		},
 	}
 	if len(j.Needs) != 1 || j.Needs[0].Job != "import" {
 		t.Errorf("needs %v", j.Needs)

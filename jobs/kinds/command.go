@@ -29,16 +29,15 @@ const (
 // Grace later KILL ends what is left of it. When the lease is lost or can't be renewed, a guardian of its own ends it
 // before the lease does.
 type Command struct {
-	Guardian   []string          // the words after which this binary is the guardian: see internal/guardian
-	Argv       []Text            // the program and its arguments; with Shell one text
-	Shell      bool              // run by /bin/sh -c
-	Dir        string            // default this process's
-	Env        map[string]Text   // besides the PAWL_ ones
-	InheritEnv bool              // this process's environment too; else only PATH, HOME and TMPDIR
-	Grace      time.Duration     // between TERM and KILL; default 30s, at most what the runner waits
-	Output     Capture           // what is kept of it
-	Exit       map[int]string    // what exit codes mean; default 0 is complete, and every other an error
-	Params     map[string]string // for templates
+	Guardian   []string        // the words after which this binary is the guardian: see internal/guardian
+	Argv       []Text          // the program and its arguments; with Shell one text
+	Shell      bool            // run by /bin/sh -c
+	Dir        string          // default this process's
+	Env        map[string]Text // besides the PAWL_ ones
+	InheritEnv bool            // this process's environment too; else only PATH, HOME and TMPDIR
+	Grace      time.Duration   // between TERM and KILL; default 30s, at most what the runner waits
+	Output     Capture         // what is kept of it
+	Exit       map[int]string  // what exit codes mean; default 0 is complete, and every other an error
 }
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

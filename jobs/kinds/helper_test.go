@@ -46,6 +46,11 @@ func job(t *testing.T, k kind) jobs.Job {
 	return jobs.Job{Name: "x", Schedule: "0 0 * * *", Start: yesterday(), RetryDelay: time.Second, Func: fn}
 }
 
+// text is a param with a default.
+func text(name, value string) map[string]jobs.Param {
+	return map[string]jobs.Param{name: {Type: jobs.ParamString, Default: value}}
+}
+
 func yesterday() time.Time { return time.Now().UTC().Truncate(24 * time.Hour).Add(-time.Hour) }
 
 // in is the job in a zone: it owes the day that began there last, at whatever hour the test runs.

@@ -67,7 +67,7 @@ func key(run *jobs.Run, mark httpMark) string {
 }
 
 func (w httpWork) request(ctx context.Context, run *jobs.Run, mark httpMark) (*http.Request, error) {
-	value := values(run, w.Params)
+	value := values(run)
 	escaped := func(name string) string { return strings.ReplaceAll(url.QueryEscape(value(name)), "+", "%20") }
 	body, kind, err := w.body(value)
 	if err != nil {
