@@ -39,6 +39,7 @@ type definition struct {
 	Timeout       time.Duration    `json:"timeout,omitempty"`
 	Runs          int              `json:"runs"`
 
+	Sends  []string              `json:"sends,omitempty"`
 	Params map[string]paramShape `json:"params,omitempty"`
 }
 
@@ -48,7 +49,7 @@ func (j Job) definition(app string) definition {
 		Gap: j.DST.Gap, DSTOverlap: j.DST.Overlap, DayMatch: j.DayMatch, Period: j.Period, PeriodOffset: j.PeriodOffset,
 		EveryOffset: j.EveryOffset, Jitter: j.Jitter, CatchUp: j.CatchUp, CatchUpWindow: j.CatchUpWindow, CatchUpMax: j.CatchUpMax,
 		Overlap: j.Overlap, StartWithin: j.StartWithin, LateAfter: j.LateAfter, DueBy: j.DueBy, OnDead: j.OnDead,
-		Alerts: j.Alerts, Timeout: j.Timeout, Runs: j.runs(),
+		Alerts: j.Alerts, Timeout: j.Timeout, Runs: j.runs(), Sends: j.Sends,
 	}
 	for _, n := range j.Needs {
 		d.Needs = append(d.Needs, n.Job)

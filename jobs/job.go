@@ -77,6 +77,7 @@ type Job struct {
 	LateAfter     time.Duration    // a period that hasn't started so long after tick and jitter is late; default see [schedule.Schedule.LateAfter]
 	DueBy         string           // "06:00", "06:00+1d": local time by which a period must be complete, or it is overdue; default none
 	OnDead        string           // OnDeadAlert (default), OnDeadPause, OnDeadHoldNext
+	Sends         []string         // what it sends to others, for people, such as POST https://bank.example/; no secrets
 	Params        map[string]Param // values that a trigger, a backfill or a rerun may give: see Run.Params
 	Needs         []Need           // jobs whose period of the same key must be complete first
 	Isolation     pgx.TxIsoLevel   // of Run.Tx and Run.Complete: read committed (default), repeatable read, serializable

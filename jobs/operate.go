@@ -92,6 +92,7 @@ func planUp(ctx context.Context, tx pgx.Tx, p *planned) error {
 type latest struct {
 	key, lock, state, waits string
 	revision, ticks         int
+	keyRev, refused         int
 	start, end, scheduled   time.Time
 	token                   int64
 	params                  json.RawMessage
@@ -99,7 +100,7 @@ type latest struct {
 }
 
 const latestSQL = `
-select distinct on (key) key, lock, state, coalesce(waits, ''), revision, ticks, start_at, end_at, scheduled_at, coalesce(token, 0), coalesce(params::text, '')
+select distinct on (key) key, lock, state, coalesce(waits, ''), revision, ticks, start_at, end_at, scheduled_at, coalesce(token, 0), key_revision, refused, coalesce(params::text, '')
   from pawl.periods where job = $1 and key = any ($2::text[]) order by key, revision desc`
 
 func latestOf(ctx context.Context, tx pgx.Tx, job string, keys ...string) (map[string]latest, error) {
@@ -109,7 +110,7 @@ func latestOf(ctx context.Context, tx pgx.Tx, job string, keys ...string) (map[s
 	}
 	found := map[string]latest{}
 	x, params := latest{exists: true}, ""
-	_, err = pgx.ForEachRow(rows, []any{&x.key, &x.lock, &x.state, &x.waits, &x.revision, &x.ticks, &x.start, &x.end, &x.scheduled, &x.token, &params},
+	_, err = pgx.ForEachRow(rows, []any{&x.key, &x.lock, &x.state, &x.waits, &x.revision, &x.ticks, &x.start, &x.end, &x.scheduled, &x.token, &x.keyRev, &x.refused, &params},
 		func() error { x.params = json.RawMessage(params); found[x.key] = x; return nil })
 	return found, err
 }

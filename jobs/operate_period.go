@@ -25,19 +25,18 @@ func Rerun(ctx context.Context, pool *pgxpool.Pool, job, key string, c RerunConf
 		return 0, ErrNoReason
 	}
 	err = operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
-		last, err := periodOf(ctx, tx, job, key)
+		last, err := complete(ctx, tx, job, key)
 		if err != nil {
 			return err
-		}
-		if last.state != stateComplete {
-			return &PeriodStateError{job, key, last.state, "only what is complete is rerun; retry a dead period, trigger or backfill others"}
 		}
 		revision = last.revision + 1
 		x := p.again(last, originRerun)
 		if x.Params, err = p.given(last.params, c.Params); err != nil {
 			return err
 		}
-		x.Repeat = c.RepeatEffects
+		if x.Repeat = c.RepeatEffects; x.Repeat {
+			x.KeyRev, x.Refused = revision, 0
+		}
 		b := laneBatch(last.lock, func(b *batch) {
 			queueOwe(b, []periodRow{x}, &[]owed{})
 			queueAudit(b, c.Actor, "rerun", job, key, last.lock, c.Reason, detail(map[string]any{"revision": revision, "repeat_effects": c.RepeatEffects, "params": c.Params}))
@@ -47,11 +46,21 @@ func Rerun(ctx context.Context, pool *pgxpool.Pool, job, key string, c RerunConf
 	return revision, err
 }
 
+// complete is the last revision of a period, which must be complete.
+func complete(ctx context.Context, tx pgx.Tx, job, key string) (latest, error) {
+	last, err := periodOf(ctx, tx, job, key)
+	if err == nil && last.state != stateComplete {
+		err = &PeriodStateError{job, key, last.state, "only what is complete is rerun; retry a dead period, trigger or backfill others"}
+	}
+	return last, err
+}
+
 // again is the row of a period's next revision.
 func (p *planned) again(last latest, origin string) periodRow {
 	return periodRow{
 		Job: p.Job, Key: last.key, Revision: last.revision + 1, Lock: last.lock, State: stateOpen, Origin: origin,
 		StartAt: last.start, EndAt: last.end, At: last.scheduled, LastAt: last.scheduled, Ticks: 1, Most: p.runs,
+		KeyRev: last.keyRev, Refused: last.refused,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -38,6 +39,7 @@ func (j *Job) Load(h Host) (jobs.Job, error) {
 	case j.HTTP != nil:
 		http := j.http()
 		badge = http
+		out.Sends = []string{j.HTTP.Method + " " + withoutPassword(j.HTTP.URL.String())}
 		out.Func, err = http.Func()
 	case j.Go != nil:
 		out.Func = h.Handlers[j.Go.Handler]
@@ -51,6 +53,11 @@ func (j *Job) Load(h Host) (jobs.Job, error) {
 	}
 	return out, out.Check()
 }
+
+var passwordInURL = regexp.MustCompile(`://[^/?#]*@`)
+
+// withoutPassword is an URL as it was written, without who calls.
+func withoutPassword(written string) string { return passwordInURL.ReplaceAllString(written, "://") }
 
 // Alerting is the file's channels as a runner takes them, by name, with their secrets.
 func (f *File) Alerting() (channels []alert.Channel) {

@@ -100,3 +100,16 @@ func TestTheKindsAreLoaded(t *testing.T) {
 
 // render is the job without what can't be compared.
 func render(j jobs.Job) string { return fmt.Sprintf("%+v", j) }
+
+func TestWhatAJobSendsIsShownWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	source := []byte("version: 1\njobs: [{name: n, kind: http, owner: x, schedule: '@hourly', http: {method: PUT, url: 'https://me:word@bank.example/${env:PART}/{{period.key}}?a=@b'}}]")
+	f, issues := jobfile.Parse("pawl.yaml", source, func(string) string { return "s3cret" })
+	if jobfile.Failed(issues, false) {
+		t.Fatal(jobfile.Lines(issues))
+	}
+	j, err := f.Jobs[0].Load(jobfile.Host{})
+	if want := "PUT https://bank.example/${env:PART}/{{period.key}}?a=@b"; err != nil || len(j.Sends) != 1 || j.Sends[0] != want {
+		t.Errorf("Sends = %q, %v, want %q", j.Sends, err, want)
+	}
+}
