@@ -59,10 +59,13 @@ var passwordInURL = regexp.MustCompile(`://[^/?#]*@`)
 // withoutPassword is an URL as it was written, without who calls.
 func withoutPassword(written string) string { return passwordInURL.ReplaceAllString(written, "://") }
 
-// Alerting is the file's channels as a runner takes them, by name, with their secrets.
+// Alerting is the file's channels as a runner takes them, by name, with their secrets, but for those that are broken.
 func (f *File) Alerting() (channels []alert.Channel) {
 	for _, name := range keys(f.Channels) {
 		c := f.Channels[name]
+		if c.Broken {
+			continue
+		}
 		channels = append(channels, alert.Channel{Name: name, URL: c.Webhook.Expand(nil), Secret: c.Secret.Expand(nil), On: c.On})
 	}
 	return channels

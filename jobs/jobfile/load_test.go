@@ -113,3 +113,22 @@ func TestWhatAJobSendsIsShownWithoutSecrets(t *testing.T) {
 		t.Errorf("Sends = %q, %v, want %q", j.Sends, err, want)
 	}
 }
+
+func TestAnErrorInAChannelSpoilsThatChannelAlone(t *testing.T) {
+	t.Parallel()
+	source := []byte(`version: 1
+channels: {ops: {webhook: "ftp://x.example/"}, ops2: {webhook: https://x.example/, on: [dead]}, unset: {webhook: "${env:NOT_SET}"}}
+jobs: [{name: a, kind: go, owner: x, schedule: '@hourly', alerts: [ops], go: {}}]`)
+	f, issues := jobfile.Parse("pawl.yaml", source, func(string) string { return "" })
+	if f == nil || f.Jobs[0].Broken || !f.Channels["ops"].Broken || f.Channels["ops2"].Broken || !f.Channels["unset"].Broken {
+		t.Fatal(jobfile.Lines(issues))
+	}
+	for _, i := range issues {
+		if i.Severity == jobfile.Error && i.Channel != "ops" && i.Channel != "unset" {
+			t.Errorf("%s is of channel %q", i, i.Channel)
+		}
+	}
+	if got := f.Alerting(); len(got) != 1 || got[0].Name != "ops2" {
+		t.Errorf("Alerting = %v", got)
+	}
+}
