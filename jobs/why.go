@@ -37,6 +37,9 @@ type whyRun struct {
 	StartedAt            time.Time
 	EndedAt              *time.Time
 	Done                 *int64
+	Said                 *int64 // bytes of output
+	Partial              bool   // the rest of it is lost
+	LastWords            []byte
 }
 
 // whyAct is what a person did to it or to its job.
@@ -56,8 +59,12 @@ select key, lock, state, coalesce(reason, '') as reason, coalesce(waits, '') as 
  order by key = @key, revision`
 
 	whyRunsSQL = `
-select revision, attempt::int, state, coalesce(holder, '') as holder, coalesce(error, '') as error, token, started_at, ended_at, done
-  from pawl.runs where job = @job and key = @key order by started_at, attempt limit 1000`
+select revision, attempt::int, state, coalesce(holder, '') as holder, coalesce(error, '') as error, token, started_at, ended_at, done,
+       o.bytes as said, coalesce(o.partial, false) as partial,
+       case when o.partial then substr(w.words, greatest(length(w.words) - 199, 1)) end as last_words
+  from pawl.runs r left join pawl.outputs o on o.run = r.id
+ cross join lateral (select case when length(o.tail) > 0 then o.tail else o.head end as words) w
+ where job = @job and key = @key order by started_at, attempt limit 1000`
 
 	whyActsSQL = `
 select at, actor, action, coalesce(reason, '') as reason, coalesce(period, '') as period from pawl.audit

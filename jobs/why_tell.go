@@ -125,7 +125,17 @@ func (t *teller) runs(x whyPeriod, runs []whyRun) {
 			text += ": " + strings.TrimSuffix(line, ".")
 		}
 		t.say("%s.", text)
+		t.lastWords(r)
 	}
+}
+
+// lastWords tells what a run had said whose process died: nobody else tells that.
+func (t *teller) lastWords(r whyRun) {
+	if !r.Partial || r.Said == nil || r.EndedAt == nil {
+		return
+	}
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(r.LastWords), "")), "\n")
+	t.say("Its output is incomplete, %d bytes; the last that is kept: %q. All of it: pawl job output %s %s --attempt %d", *r.Said, lines[len(lines)-1], t.job, t.key, r.Attempt)
 }
 
 // ran is how a run ended.

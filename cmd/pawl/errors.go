@@ -62,7 +62,7 @@ func codeOf(err error) int {
 		return codeUsage
 	case is(err, lockrepo.ErrHeld, lockrepo.ErrNotHeld, lockrepo.ErrEnded, fence.ErrStale, fence.ErrUnfenced,
 		fence.ErrOtherLock, fence.ErrOtherDatabase, jobs.ErrComplete, jobs.ErrRunning,
-		jobs.ErrPaused, jobs.ErrNotPaused, jobs.ErrPeriodState,
+		jobs.ErrNoOutput, jobs.ErrPaused, jobs.ErrNotPaused, jobs.ErrPeriodState,
 		approvals.ErrSamePerson, approvals.ErrNotApprover, approvals.ErrNotOperator, approvals.ErrExpired, approvals.ErrDecided):
 		return codeConflict
 	}

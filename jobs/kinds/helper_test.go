@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "guardian" {
 		os.Exit(guardian.Main(os.Args[2:], os.Stderr))
 	}
-	os.Exit(faults.Main(m, faults.Kinds{"beats": beats, "steps": steps, "tell": tell}))
+	os.Exit(faults.Main(m, faults.Kinds{"beats": beats, "steps": steps, "talks": talks, "tell": tell}))
 }
 
 func self() []string { return []string{"pawl", "guardian"} }
