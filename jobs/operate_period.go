@@ -50,7 +50,7 @@ func Rerun(ctx context.Context, pool *pgxpool.Pool, job, key string, c RerunConf
 func complete(ctx context.Context, tx pgx.Tx, job, key string) (latest, error) {
 	last, err := periodOf(ctx, tx, job, key)
 	if err == nil && last.state != stateComplete {
-		err = &PeriodStateError{job, key, last.state, "only what is complete is rerun; retry a dead period, trigger or backfill others"}
+		err = last.refuse(actRerun, job)
 	}
 	return last, err
 }
@@ -73,7 +73,7 @@ func Retry(ctx context.Context, pool *pgxpool.Pool, job, key, actor string) erro
 			return err
 		}
 		if last.state != stateDead {
-			return &PeriodStateError{job, key, last.state, retryFix(last.state)}
+			return last.refuse(actRetry, job)
 		}
 		locks, err := enterAll(ctx, tx, job, last.lock)
 		if err != nil {
@@ -88,17 +88,10 @@ func Retry(ctx context.Context, pool *pgxpool.Pool, job, key, actor string) erro
 	})
 }
 
-const stateDead = "dead"
-
-func retryFix(state string) string {
-	switch state {
-	case stateOpen, stateRunning:
-		return "it is owed already; follow it with: pawl why"
-	case stateComplete:
-		return "rerun it, with a reason"
-	}
-	return "only what is dead is retried; trigger or backfill it"
-}
+const (
+	stateDead = "dead"
+	stateHeld = "held"
+)
 
 const (
 	// The lock before the lane: a run that ends at this moment takes them in that order.
@@ -147,11 +140,11 @@ func Cancel(ctx context.Context, pool *pgxpool.Pool, job, key, actor, reason str
 		var b batch
 		b.Queue(cancelSQL, job, key, last.revision)
 		switch last.state {
-		case stateOpen, "held", stateDead:
+		case stateOpen, stateHeld, stateDead:
 		case stateRunning:
 			b.Queue(cancelForceSQL, job, key, last.revision)
 		default:
-			return &PeriodStateError{job, key, last.state, "it has ended; there is nothing to cancel"}
+			return last.refuse(actCancel, job)
 		}
 		b.Queue(rewaitSQL, job, locks, nil)
 		queueAudit(&b, actor, "cancel", job, key, last.lock, reason, detail(map[string]any{"was": last.state, "token": last.token}))

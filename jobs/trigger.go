@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,8 +23,8 @@ type TriggerConfig struct {
 
 // Trigger makes the job's current period owed now, whatever its schedule says, and returns the period's key. The
 // current period is the one that a tick at this moment would owe; a @manual job gets a fresh key. A dead, missed or
-// skipped period is owed again, with all its retries. It returns [ErrUnknownJob], a [*ParamError], or [ErrComplete] or
-// [ErrRunning] with the key.
+// skipped period is owed again, with all its retries. It returns [ErrUnknownJob], a [*ParamError], or
+// with the key a [*PeriodStateError] that is an [ErrComplete] or [ErrRunning].
 func Trigger(ctx context.Context, pool *pgxpool.Pool, job string, c TriggerConfig) (key string, err error) {
 	err = operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
 		period := current(p.schedule, p.now)
@@ -36,16 +35,9 @@ func Trigger(ctx context.Context, pool *pgxpool.Pool, job string, c TriggerConfi
 }
 
 func (p *planned) trigger(ctx context.Context, tx pgx.Tx, period schedule.Period, c TriggerConfig) error {
-	found, err := latestOf(ctx, tx, p.Job, period.Key)
+	last, err := p.triggered(ctx, tx, period.Key)
 	if err != nil {
 		return err
-	}
-	last := found[period.Key]
-	switch last.state {
-	case stateComplete:
-		return fmt.Errorf("%w: %s %s", ErrComplete, p.Job, period.Key)
-	case stateRunning:
-		return fmt.Errorf("%w: %s %s", ErrRunning, p.Job, period.Key)
 	}
 	given, err := p.given(last.params, c.Params)
 	if err != nil {
@@ -57,6 +49,9 @@ func (p *planned) trigger(ctx context.Context, tx pgx.Tx, period schedule.Period
 	}
 	locks, err := enterAll(ctx, tx, p.Job, x.Lock)
 	if err != nil {
+		return err
+	}
+	if last, err = p.triggered(ctx, tx, period.Key); err != nil { // it may have begun: now nobody can start it
 		return err
 	}
 	x.Params = given
@@ -75,6 +70,16 @@ func (p *planned) trigger(ctx context.Context, tx pgx.Tx, period schedule.Period
 	queueAudit(&b, c.Actor, "trigger", p.Job, period.Key, x.Lock, "", paramDetail(c.Params))
 	b.Queue(leaveSQL, locks)
 	return tx.SendBatch(ctx, &b).Close()
+}
+
+// triggered is the last revision of a period, which may not exist, but may be triggered.
+func (p *planned) triggered(ctx context.Context, tx pgx.Tx, key string) (latest, error) {
+	found, err := latestOf(ctx, tx, p.Job, key)
+	last := found[key]
+	if err == nil && (last.state == stateComplete || last.state == stateRunning) {
+		err = last.refuse(actTrigger, p.Job)
+	}
+	return last, err
 }
 
 // current is the period that a tick now would owe.

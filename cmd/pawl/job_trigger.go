@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -29,10 +28,7 @@ or else the default.`,
 			}
 			return c.withHistory(cmd.Context(), func(db *database, h *jobs.History) error {
 				key, err := jobs.Trigger(cmd.Context(), db.pool, args[0], jobs.TriggerConfig{Actor: actor(), Params: params})
-				switch {
-				case errors.Is(err, jobs.ErrComplete):
-					return conflict("%s %s is complete, so it doesn't run again by itself; if it has to: pawl job rerun %s %s --reason TEXT", args[0], key, args[0], key)
-				case err != nil:
+				if err != nil {
 					return err
 				}
 				if !c.p.json {
