@@ -136,7 +136,7 @@ func TestARunnerWhosePlannerIsHungEnds(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(t.Context()) }()
 	pgtest.Eventually(t, 20*time.Second, "it plans", func() bool { return r.passes.Load() > 0 })
-	if _, err := Trigger(t.Context(), pool, "j", "test"); err != nil {
+	if _, err := Trigger(t.Context(), pool, "j", TriggerConfig{Actor: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	pgtest.Eventually(t, 20*time.Second, "it runs", func() bool { return r.live.len() == 1 })

@@ -71,20 +71,22 @@ type Job struct {
 	RetryMaxDelay time.Duration // default 30m
 	Lock          string        // default "job:" + Name, of a renamed job its first one; two jobs may share one
 	CatchUp       schedule.CatchUp
-	CatchUpWindow time.Duration  // older ticks are recorded as missed; default see package schedule
-	CatchUpMax    int            // ticks that one pass of the planner owes, 1 to 10000; default 50
-	Overlap       string         // OverlapQueue (default), OverlapSkip, OverlapAllow
-	StartWithin   time.Duration  // a period that hasn't started so long after its tick is missed (too_late); default no limit
-	LateAfter     time.Duration  // a period that hasn't started so long after tick and jitter is late; default see [schedule.Schedule.LateAfter]
-	DueBy         string         // "06:00", "06:00+1d": local time by which a period must be complete, or it is overdue; default none
-	OnDead        string         // OnDeadAlert (default), OnDeadPause, OnDeadHoldNext
-	Needs         []Need         // jobs whose period of the same key must be complete first
-	Isolation     pgx.TxIsoLevel // of Run.Tx and Run.Complete: read committed (default), repeatable read, serializable
-	Retention     Retention      // how long its history is kept
-	Start         time.Time      // ticks after it are owed; default the moment of registration
-	Alerts        []string       // the channels of its app that are told of its events; nil: all, empty: none
-	Elsewhere     bool           // its function is in other processes: this one stores the definition, and never runs it
-	Func          Func           // required, unless it is Elsewhere
+	CatchUpWindow time.Duration    // older ticks are recorded as missed; default see package schedule
+	CatchUpMax    int              // ticks that one pass of the planner owes, 1 to 10000; default 50
+	Overlap       string           // OverlapQueue (default), OverlapSkip, OverlapAllow
+	StartWithin   time.Duration    // a period that hasn't started so long after its tick is missed (too_late); default no limit
+	LateAfter     time.Duration    // a period that hasn't started so long after tick and jitter is late; default see [schedule.Schedule.LateAfter]
+	DueBy         string           // "06:00", "06:00+1d": local time by which a period must be complete, or it is overdue; default none
+	OnDead        string           // OnDeadAlert (default), OnDeadPause, OnDeadHoldNext
+	Sends         []string         // what it sends to others, for people, such as POST https://bank.example/; no secrets
+	Params        map[string]Param // values that a trigger, a backfill or a rerun may give: see Run.Params
+	Needs         []Need           // jobs whose period of the same key must be complete first
+	Isolation     pgx.TxIsoLevel   // of Run.Tx and Run.Complete: read committed (default), repeatable read, serializable
+	Retention     Retention        // how long its history is kept
+	Start         time.Time        // ticks after it are owed; default the moment of registration
+	Alerts        []string         // the channels of its app that are told of its events; nil: all, empty: none
+	Elsewhere     bool             // its function is in other processes: this one stores the definition, and never runs it
+	Func          Func             // required, unless it is Elsewhere
 
 	app string // of a job of pawl's own
 }
@@ -141,6 +143,9 @@ func (j Job) withDefaults() (Job, error) {
 		return j, err
 	}
 	if err := j.checkNeeds(); err != nil {
+		return j, err
+	}
+	if err := j.checkParams(); err != nil {
 		return j, err
 	}
 	_, err := j.definition("").parse()

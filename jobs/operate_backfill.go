@@ -29,24 +29,42 @@ type BackfillPeriod struct {
 
 // BackfillList lists the periods that the job's schedule owes from one key to another, both included, oldest first, without
 // changing anything. Ticks that are still to come are left out. The list may be empty. It returns [ErrUnknownJob],
-// [ErrTooMany], or a [*schedule.FieldError] for a key that isn't one of the job's kind or is older than is kept.
-func BackfillList(ctx context.Context, pool *pgxpool.Pool, job, from, to string) (list []BackfillPeriod, err error) {
+// [ErrTooMany], a [*ParamError], or a [*schedule.FieldError] for a key that isn't one of the job's kind or is older than is
+// kept.
+func BackfillList(ctx context.Context, pool *pgxpool.Pool, job, from, to string, c BackfillConfig) (list []BackfillPeriod, err error) {
 	err = operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
+		if _, err := p.given(nil, c.Params); err != nil {
+			return err
+		}
 		list, _, err = p.backfill(ctx, tx, from, to)
 		return err
 	})
 	return list, err
 }
 
+// BackfillConfig says who owes a range again, and with what.
+type BackfillConfig struct {
+	Actor  string            // goes into the audit
+	Params map[string]string // by name, as text, for each period that is owed; as in [TriggerConfig]
+}
+
 // Backfill owes the periods of [BackfillList] that are neither complete nor owed already, and returns the whole list. They run
-// oldest first, after what the schedule itself owes. The watermark stays where it is.
-func Backfill(ctx context.Context, pool *pgxpool.Pool, job, from, to, actor string) (list []BackfillPeriod, err error) {
+// oldest first, after what the schedule itself owes. The watermark stays where it is. A param that can't be given is a
+// [*ParamError].
+func Backfill(ctx context.Context, pool *pgxpool.Pool, job, from, to string, c BackfillConfig) (list []BackfillPeriod, err error) {
 	err = operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
 		var last map[string]latest
 		if list, last, err = p.backfill(ctx, tx, from, to); err != nil {
 			return err
 		}
+		given, err := p.given(nil, c.Params)
+		if err != nil {
+			return err
+		}
 		keys, revisions, fresh, locks := p.owing(list, last)
+		for i := range fresh {
+			fresh[i].Params = given
+		}
 		if len(locks) == 0 {
 			return nil
 		}
@@ -55,9 +73,10 @@ func Backfill(ctx context.Context, pool *pgxpool.Pool, job, from, to, actor stri
 		}
 		var b batch
 		b.Queue(reopenSQL, job, keys, revisions, p.runs, originBackfill, backfillPriority)
+		queueParams(&b, job, keys, revisions, given)
 		queueOwe(&b, fresh, &[]owed{})
 		b.Queue(rewaitSQL, job, locks, nil) // a dead one may have held others
-		queueAudit(&b, actor, "backfill", job, "", "", "", detail(map[string]any{"from": from, "to": to, "owed": len(keys) + len(fresh)}))
+		queueAudit(&b, c.Actor, "backfill", job, "", "", "", detail(map[string]any{"from": from, "to": to, "owed": len(keys) + len(fresh), "params": c.Params}))
 		b.Queue(leaveSQL, locks)
 		return tx.SendBatch(ctx, &b).Close()
 	})

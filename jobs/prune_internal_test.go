@@ -261,7 +261,7 @@ func TestEveryRunnerBringsThePruningJobUnlessItIsToldNotTo(t *testing.T) {
 	}
 	stop := running(t, Config{Pool: pool})
 	defer stop()
-	if _, err := Trigger(t.Context(), pool, pruneName, "test"); err != nil {
+	if _, err := Trigger(t.Context(), pool, pruneName, TriggerConfig{Actor: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	pgtest.Eventually(t, 20*time.Second, "it has run", func() bool {

@@ -108,7 +108,7 @@ func TestARenamedJobGoesOnWhereItWas(t *testing.T) {
 	if run := next.startsA(t); run != nil {
 		t.Errorf("%s %s runs once more", run.Job, run.Period.Key)
 	}
-	list, err := BackfillList(t.Context(), pool, "b", time.Now().AddDate(0, 0, -3).UTC().Format(time.DateOnly), time.Now().UTC().Format(time.DateOnly))
+	list, err := BackfillList(t.Context(), pool, "b", time.Now().AddDate(0, 0, -3).UTC().Format(time.DateOnly), time.Now().UTC().Format(time.DateOnly), BackfillConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func TestALongHistoryIsRenamedAfterwardsAndCountsMeanwhile(t *testing.T) {
 	if err := reruns(t, pool, "b", old[0]); err != nil {
 		t.Errorf("a rerun of what has the former name: %v", err)
 	}
-	list, err := Backfill(t.Context(), pool, "b", old[1], old[4], "ann")
+	list, err := Backfill(t.Context(), pool, "b", old[1], old[4], BackfillConfig{Actor: "ann"})
 	if err != nil {
 		t.Fatal(err)
 	}

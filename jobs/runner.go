@@ -83,8 +83,9 @@ type Runner struct {
 	needed    atomic.Pointer[map[string][]string] // by job: those that need it
 	arrived   sync.Map                            // ids of the deliveries that this process works
 	stuck     atomic.Int64
-	names     []string // of the jobs whose function it has, sorted; guarded and replaced as jobs is
-	ttls      []int64  // their TTLs in ms
+	channels  []alert.Channel // guarded and replaced as jobs is
+	names     []string        // of the jobs whose function it has, sorted; guarded and replaced as jobs is
+	ttls      []int64         // their TTLs in ms
 	changing  sync.RWMutex
 	reloading sync.Mutex
 	clients   clients
@@ -118,7 +119,7 @@ func New(cfg Config) (*Runner, error) {
 		return nil, err
 	}
 	r := &Runner{
-		cfg: cfg, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{}, clock: wall.Now, mostWait: mostWait,
+		cfg: cfg, channels: cfg.Channels, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{}, clock: wall.Now, mostWait: mostWait,
 		gone: make(chan struct{}), sweepNow: make(chan struct{}, 1), slots: make(chan struct{}, cfg.Concurrency), failed: make(chan error, 1),
 	}
 	r.answers = r.asked

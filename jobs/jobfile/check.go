@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"pawl/internal/nearest"
 	"pawl/jobs/schedule"
 )
 
@@ -105,7 +106,7 @@ func (r *reader) checkAlerts(f *File, path string, alerts []string) {
 	for i, name := range alerts {
 		at := fmt.Sprintf("%s.alerts[%d]", path, i)
 		if !slices.Contains(known, name) && name != "" && r.written(at) {
-			r.bad(at, "channel %q is not defined.%s", name, didYouMean(name, known))
+			r.bad(at, "channel %q is not defined.%s", name, nearest.DidYouMean(name, known))
 		}
 	}
 }

@@ -46,6 +46,9 @@ type Channel struct {
 	Webhook Text     `yaml:"webhook,required" text:"secrets" doc:"The http or https URL that gets the alerts."`
 	Secret  Text     `yaml:"secret" text:"secrets" doc:"Signs the body with HMAC-SHA-256."`
 	On      []string `yaml:"on" default:"[dead, missed, late, overdue, at_risk, stale_claim, refusal, stuck, uncertain, timeout, unclaimed]" enum:"dead missed late overdue at_risk stale_claim refusal stuck uncertain timeout unclaimed" doc:"The events that it gets."`
+
+	// Broken says that an error was found in this channel. A reload keeps its old version.
+	Broken bool `yaml:"-"`
 }
 
 // Database is a database of sql jobs that is not the fenced one.

@@ -1,18 +1,18 @@
-package jobfile
+package nearest
 
 import "strings"
 
-// didYouMean returns ` Did you mean "x"?` for the candidate that word is a slip of, or "".
-func didYouMean(word string, candidates []string) string {
-	if near := nearest(word, candidates); near != "" {
+// DidYouMean returns ` Did you mean "x"?` for the candidate that word is a slip of, or "".
+func DidYouMean(word string, candidates []string) string {
+	if near := Word(word, candidates); near != "" {
 		return ` Did you mean "` + near + `"?`
 	}
 	return ""
 }
 
-// nearest returns the candidate that is at most two edits away, and not quite another
+// Word returns the candidate that is at most two edits away, and not quite another
 // word; "" when there is none.
-func nearest(word string, candidates []string) string {
+func Word(word string, candidates []string) string {
 	best, least := "", 3
 	low := plain(word)
 	for _, c := range candidates {
