@@ -64,7 +64,7 @@ select revision, attempt::int, state, coalesce(holder, '') as holder, coalesce(e
        case when o.partial then substr(w.words, greatest(length(w.words) - 199, 1)) end as last_words
   from pawl.runs r left join pawl.outputs o on o.run = r.id
  cross join lateral (select case when length(o.tail) > 0 then o.tail else o.head end as words) w
- where job = @job and key = @key order by started_at, attempt limit 1000`
+ where r.job = @job and r.key = @key order by started_at, attempt limit 1000`
 
 	whyActsSQL = `
 select at, actor, action, coalesce(reason, '') as reason, coalesce(period, '') as period from pawl.audit

@@ -48,7 +48,7 @@ values ('settle', '2026-09-10', 'job:settle', 'missed', 'window', '2026-09-10Z',
 func TestARunTellsWhatHappenedToIt(t *testing.T) {
 	t.Parallel()
 	srv, _ := open(t, story+`;
-insert into pawl.outputs (run, head, tail, bytes) values ('00000000-0000-4000-8000-000000000004', 'began <b>', 'the end', 9000)`, nil)
+insert into pawl.outputs (run, job, head, tail, bytes) values ('00000000-0000-4000-8000-000000000004', 'settle', 'began <b>', 'the end', 9000)`, nil)
 	lost := send(t, http.MethodGet, srv.URL+"/ui/runs/00000000-0000-4000-8000-000000000004")
 	lost.has(t, "lost", "lease expired", "1795969904", "taken over", "began &lt;b&gt;", "What is between is left out.", "/ui/runs/00000000-0000-4000-8000-000000000005")
 	lost.lacks(t, "<b>\n")
