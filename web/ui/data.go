@@ -12,6 +12,7 @@ type Locks interface {
 	List(ctx context.Context, f lockrepo.Filter) ([]lockrepo.Info, error)
 	Show(ctx context.Context, lock string) (lockrepo.Info, error)
 	History(ctx context.Context, lock string, limit int, before int64) ([]lockrepo.Tenure, error)
+	Spans(ctx context.Context, f lockrepo.SpanFilter) ([]lockrepo.Span, error)
 	Refusals(ctx context.Context, f lockrepo.RefusalFilter) ([]lockrepo.Refusal, error)
 }
 
