@@ -8,7 +8,7 @@ import (
 	"pawl/web/ui"
 )
 
-// Handler serves the page, its JSON, the lock API if Config.API is there, and what [HealthHandler] serves, all below
+// Handler serves the pages, the first one's facts as JSON, the lock API if Config.API is there, and what [HealthHandler] serves, all below
 // Config.BasePath.
 func Handler(cfg Config) http.Handler {
 	cfg = cfg.withDefaults()
@@ -19,12 +19,7 @@ func Handler(cfg Config) http.Handler {
 	health(mux, cfg)
 	describe(mux, cfg)
 	g, o := newGate(cfg), &overview{cfg: cfg, snapshots: newSnapshots(cfg.Locks, cfg.Jobs, cfg.Logger)}
-	role := roleOf(http.MethodGet, "/api/overview") // the page shows the same
-	mux.HandleFunc("GET /{$}", g.guarded(cfg.BasePath, role, o.page, o.pageAway))
-	mux.HandleFunc("GET /api/overview", g.guarded(cfg.BasePath, role, o.json, o.jsonAway))
-	mux.HandleFunc("GET /static/{hash}/{file}", func(w http.ResponseWriter, r *http.Request) {
-		serveStatic(w, r, cfg.BasePath)
-	})
+	mux.HandleFunc("GET /api/overview", g.guarded(cfg.BasePath, roleOf(http.MethodGet, "/api/overview"), o.json, o.jsonAway))
 	return framed(cfg.BasePath, mounted(cfg.BasePath, mux, newAPI(cfg, g), newPages(cfg, g)))
 }
 
@@ -68,7 +63,7 @@ func mounted(base string, mux *http.ServeMux, locks *api, pages *ui.UI) http.Han
 			locks.ServeHTTP(w, r)
 			return
 		}
-		if pages != nil && ui.Owns(escapedPath(r.URL)) && r.URL.Path != "/" {
+		if pages != nil && ui.Owns(escapedPath(r.URL)) {
 			pages.ServeHTTP(w, r)
 			return
 		}

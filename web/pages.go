@@ -15,8 +15,13 @@ const keyCookie = "pawl_key"
 // newPages are the pages, which the gate lets people into.
 func newPages(cfg Config, g *gate) *ui.UI {
 	c := ui.Config{
-		Locks: cfg.Locks, Jobs: cfg.Jobs, Who: g.viewer, ReadOnly: cfg.ReadOnly, Cross: cfg.Cross, Wrong: cfg.Wrong,
+		Locks: cfg.Locks, Jobs: cfg.Jobs, Approvals: cfg.Approvals, API: cfg.API != nil, Who: g.viewer, ReadOnly: cfg.ReadOnly, Cross: cfg.Cross, Wrong: cfg.Wrong,
 		BasePath: cfg.BasePath, Database: cfg.Database, Version: cfg.Version, Logger: cfg.Logger,
+	}
+	if cfg.Insecure {
+		c.Notice = func() string {
+			return "No sign-in. Unless a key was made, everybody who can reach this address can read and do everything here" + also(cfg.API != nil) + "."
+		}
 	}
 	if cfg.User != nil {
 		c.Who = cfg.User
@@ -26,6 +31,13 @@ func newPages(cfg Config, g *gate) *ui.UI {
 		c.SignOut = func(r *http.Request) *http.Cookie { return cookie(r, "", cfg.BasePath) }
 	}
 	return ui.New(c)
+}
+
+func also(api bool) string {
+	if api {
+		return ", and take and release locks"
+	}
+	return ""
 }
 
 // viewer tells who looks at a page: by a key in the cookie or in the header, or, where no key was ever made, anybody.

@@ -15,6 +15,7 @@ import (
 	"pawl/examples/settlement"
 	"pawl/jobs"
 	"pawl/lockrepo"
+	"pawl/lockrepo/approvals"
 	"pawl/migrations"
 	"pawl/web"
 )
@@ -213,7 +214,9 @@ func newPage(ctx context.Context, base *pgxpool.Pool, registry *prometheus.Regis
 	}
 	history := jobs.NewHistory(pool)
 	registry.MustRegister(jobs.NewCollector(history))
-	cfg := web.Config{Locks: locks, Jobs: history, Gatherer: registry, Version: thisBuild().Version, Logger: log}
+	cfg := web.Config{
+		Locks: locks, Jobs: history, Approvals: approvals.New(pool, log), Gatherer: registry, Version: thisBuild().Version, Logger: log,
+	}
 	return &page{pool: pool, locks: locks, cfg: cfg, log: log}, nil
 }
 

@@ -33,6 +33,9 @@ type Config struct {
 	Locks Locks
 	Jobs  Jobs
 
+	Approvals Approvals // nil: nobody asks for anything here
+	API       bool      // the lock API is served too: there is a description of it
+
 	Who      func(*http.Request) (User, error)                 // [ErrSignIn], a [*RefusedError], or any other error: it can't be known now
 	SignIn   func(*http.Request, string) (*http.Cookie, error) // the cookie for a key that was pasted; nil: nobody signs in here
 	SignOut  func(*http.Request) *http.Cookie                  // the cookie that ends it

@@ -25,8 +25,19 @@ func Routes() []Route {
 			{Method: http.MethodGet, Pattern: "/ui/periods/{job}", Role: keys.Reader, serve: (*UI).periods},
 			{Method: http.MethodGet, Pattern: "/ui/runs", Role: keys.Reader, serve: (*UI).runs},
 		},
+		lockRoutes(),
 	} {
 		all = append(all, part...)
 	}
 	return all
+}
+
+// lockRoutes are the overview, and what there is to see of locks.
+func lockRoutes() []Route {
+	return []Route{
+		{Method: http.MethodGet, Pattern: "/", Role: keys.Reader, serve: (*UI).overview},
+		{Method: http.MethodGet, Pattern: "/ui/locks/{name}", Role: keys.Reader, serve: (*UI).lock},
+		{Method: http.MethodGet, Pattern: "/ui/stale-claims", Role: keys.Reader, serve: (*UI).claims},
+		{Method: http.MethodGet, Pattern: "/ui/refusals", Role: keys.Reader, serve: (*UI).refusals},
+	}
 }
