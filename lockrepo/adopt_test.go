@@ -77,11 +77,12 @@ func TestNoGrantIsLostByACrashOfOneBackend(t *testing.T) {
 	crashed(t, server, pool) // tokens run ahead of the clock
 	r, g, locks := newRepo(t, pool, "a"), newLedger(), hundred()
 	g.take(t, r, "after a restart", locks[:1])
-	const writerSQL = "select pid::text from pg_stat_activity where backend_type = 'walwriter'"
-	writer, err := strconv.Atoi(run(t, pool, writerSQL))
-	if err != nil {
-		t.Fatal(err)
-	}
+	const writerSQL = "select coalesce(max(pid), 0)::text from pg_stat_activity where backend_type = 'walwriter'"
+	writer := 0
+	pgtest.Eventually(t, 10*time.Second, "the server's log has its writer", func() bool { // it comes a moment after the first session
+		writer, _ = strconv.Atoi(run(t, pool, writerSQL))
+		return writer > 0
+	})
 	if err := syscall.Kill(writer, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

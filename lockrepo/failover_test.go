@@ -31,10 +31,11 @@ func crashed(t *testing.T, s *pgdev.Server, pool *pgxpool.Pool) {
 // crashes the server before anything of it is written there by somebody else.
 func hasty(t *testing.T, s *pgdev.Server, pool *pgxpool.Pool, do func(*pgxpool.Pool)) {
 	t.Helper()
-	writer, err := strconv.Atoi(run(t, pool, "select pid::text from pg_stat_activity where backend_type = 'walwriter'"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	writer := 0
+	pgtest.Eventually(t, 10*time.Second, "the server's log has its writer", func() bool { // it comes a moment after the first session
+		writer, _ = strconv.Atoi(run(t, pool, "select coalesce(max(pid), 0)::text from pg_stat_activity where backend_type = 'walwriter'"))
+		return writer > 0
+	})
 	signal := func(pid int, sig syscall.Signal) {
 		if err := syscall.Kill(pid, sig); err != nil {
 			t.Fatal(err)
