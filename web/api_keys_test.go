@@ -148,7 +148,12 @@ func TestAPrefixBoundsWhatAKeySees(t *testing.T) {
 	}
 	// These show every lock.
 	a.ask(t, http.MethodGet, "/api/overview", "", pay...).is(t, http.StatusForbidden, "forbidden")
-	a.ask(t, http.MethodGet, "/", "", pay...).is(t, http.StatusForbidden, "forbidden")
+	for _, page := range []string{"/", "/ui/locks", "/ui/locks/payments%2Fa"} {
+		got := a.ask(t, http.MethodGet, page, "", pay...)
+		if got.has(t, "this key reaches only those under its prefix"); got.status != http.StatusForbidden {
+			t.Errorf("%s = %d, want 403", page, got.status)
+		}
+	}
 }
 
 func TestARevokedKeyIsRefusedWithinASecondOrSo(t *testing.T) {
