@@ -33,8 +33,10 @@ func TestALaneShowsTheOldHolderItsRefusedWritesAndTheTakeover(t *testing.T) {
 	t.Parallel()
 	heir := int64(8)
 	l, html := drawn(t, time.UTC,
-		lockrepo.Span{Lock: "x", Token: 7, Holder: "old", AcquiredAt: ago(60), EndedAt: when(15), How: "taken_over", Successor: &heir,
-			Refusals: []lockrepo.Mark{{At: ago(9)}, {At: ago(6)}}, Checkpoints: []time.Time{ago(21), ago(45)}},
+		lockrepo.Span{
+			Lock: "x", Token: 7, Holder: "old", AcquiredAt: ago(60), EndedAt: when(15), How: "taken_over", Successor: &heir,
+			Refusals: []lockrepo.Mark{{At: ago(9)}, {At: ago(6)}, {At: ago(-1)}}, Checkpoints: []time.Time{ago(21), ago(45)},
+		},
 		lockrepo.Span{Lock: "x", Token: 8, Holder: "new", AcquiredAt: ago(12), RenewedAt: when(0.1), ExpiresAt: when(-0.4), How: "held"})
 	was, is := l.Rows[0].Bars[0], l.Rows[0].Bars[1]
 	if was.Tooth || was.At != (stretch{0, 50}) || *was.Unowned != (stretch{50, 60}) || was.Edge != "bad" || fmt.Sprint(was.Checkpointed) != "[30]" {
@@ -46,7 +48,7 @@ func TestALaneShowsTheOldHolderItsRefusedWritesAndTheTakeover(t *testing.T) {
 	if !is.Tooth || !is.Over || is.Class != "held" || is.At != (stretch{60, 100}) || is.Silent != nil || is.Ghost != nil {
 		t.Errorf("the live lease: %+v", is)
 	}
-	const want = "x: token 7, old, from 11:00:00, expired 11:45:00 without release, then 2 writes refused; token 8, new, from 11:48:00, still held."
+	const want = "x: token 7, old, from 11:00:00, expired 11:45:00 without release, then 3 writes refused; token 8, new, from 11:48:00, still held."
 	if l.Rows[0].Label != want || !strings.Contains(html, `role="img" aria-label="`+want+`"`) {
 		t.Errorf("it is said as %q", l.Rows[0].Label)
 	}

@@ -158,3 +158,16 @@ func TestWithoutAKeyOnlyNamesOfThisMachineAreShownThePages(t *testing.T) {
 		}
 	}
 }
+
+func TestAPageIsOnlyLookedAt(t *testing.T) {
+	t.Parallel()
+	srv, _ := open(t, story, nil)
+	for _, path := range []string{"/", "/ui/locks/job:settle", "/ui/stale-claims", "/ui/refusals"} {
+		if got := send(t, http.MethodPost, srv.URL+path); got.status != http.StatusMethodNotAllowed || got.header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("POST %s = %d, Allow %q", path, got.status, got.header.Get("Allow"))
+		}
+		if got := send(t, http.MethodHead, srv.URL+path); got.status != http.StatusOK || got.body != "" {
+			t.Errorf("HEAD %s = %d with %d bytes", path, got.status, len(got.body))
+		}
+	}
+}
