@@ -217,6 +217,12 @@ func TestTheOverviewHasTheLastHoursRefusedWrites(t *testing.T) {
 	got.lacks(t, "public.late", "public.early")
 }
 
+func TestMoreWritersThanAreReadAreSaidToBeMore(t *testing.T) {
+	t.Parallel()
+	srv, _ := open(t, `insert into pawl.refusals (lock, token, holder) select 'job:x', n, 'w' || n from generate_series(1, 1200) n`, nil)
+	send(t, http.MethodGet, srv.URL+"/").has(t, "<b>999&#43;</b> writes refused")
+}
+
 // trial is a table in log mode: a script wrote without a lease, and an old holder under its token; one write of the old
 // holder's was refused before.
 const trial = `
