@@ -366,7 +366,7 @@ func TestAKeyThatCantBeCheckedLetsNobodyInAndIsNotAWrongOne(t *testing.T) {
 func TestTheWarningOfAnOpenServerEndsWithTheFirstKey(t *testing.T) {
 	t.Parallel()
 	a, local := newAPI(t, func(c *web.Config) { c.Insecure = true }), newAPI(t, nil)
-	const warning, keysOnly = "<strong>No sign-in.</strong>", "Shown to keys only"
+	const warning, keysOnly = "No sign-in.", "board"
 	a.log.has(t, "no sign-in until a key is made")
 	was := a.ask(t, http.MethodGet, "/", "")
 	was.has(t, warning)

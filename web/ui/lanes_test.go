@@ -123,6 +123,22 @@ func TestAnEndlessLaneIsReadOutInPart(t *testing.T) {
 	}
 }
 
+// Pages that say the same are not sent again, but a picture that ends now is, once a minute.
+func TestAnIdlePictureMovesOnOnceAMinute(t *testing.T) {
+	t.Parallel()
+	drawn := func(to time.Time, minute int64) string {
+		var b strings.Builder
+		p := &page{Zone: time.UTC} // as it is for the tag: at no time
+		if err := templates().ExecuteTemplate(&b, "lanes", p.Lanes(timeline{From: ago(30), To: to, Minute: minute})); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	if drawn(time.Time{}, 1) == drawn(time.Time{}, 2) || drawn(noon, 1) != drawn(noon, 2) {
+		t.Error("the minute is in the wrong pictures")
+	}
+}
+
 func TestAPictureWithoutTimeOrSpansIsDrawnToo(t *testing.T) {
 	t.Parallel()
 	if l, html := drawn(t, time.UTC); len(l.Rows) != 0 || strings.Contains(html, "NaN") {

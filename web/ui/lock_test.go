@@ -160,3 +160,12 @@ func raw(t *testing.T, server, at string) reply {
 	req.URL.Opaque = "//" + strings.TrimPrefix(server, "http://") + at
 	return do(t, req)
 }
+
+// A run of long ago has its leases beside it.
+func TestARunsTimelineIsOfItsOwnTime(t *testing.T) {
+	t.Parallel()
+	srv, _ := open(t, story+`;
+insert into pawl.tenures (lock, token, grant_id, holder, acquired_at, ended_at, how)
+values ('job:settle', 1795969903000001, '00000000-0000-4000-8000-000000000003', 'worker-3/4413/c001', now() - interval '25 h', now() - interval '25 h' + interval '73 s', 'released')`, nil)
+	send(t, http.MethodGet, srv.URL+"/ui/runs/00000000-0000-4000-8000-000000000003").has(t, `aria-label="job:settle: token 1795969903·000001, worker-3/4413/c001, from `)
+}

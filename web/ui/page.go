@@ -52,7 +52,7 @@ func (u *UI) page(q *request, v view) *page {
 	}
 	return &page{
 		view: v, Self: u.cfg.BasePath + q.r.URL.RequestURI(), Base: u.cfg.BasePath, Static: u.cfg.BasePath + StaticPath(), Database: u.cfg.Database,
-		Version: u.cfg.Version, Notice: u.cfg.Notice(), Theme: themeOf(q.r), Zone: zoneOf(q.r), User: q.user,
+		Version: u.cfg.Version, Notice: u.cfg.Notice(q.r.Context()), Theme: themeOf(q.r), Zone: zoneOf(q.r), User: q.user,
 		Acts: q.user.may("operator") && !u.cfg.ReadOnly, SignIn: u.cfg.SignIn != nil, API: u.cfg.API,
 	}
 }
