@@ -126,7 +126,7 @@ func (u *UI) render(q *request, v view) error {
 
 // show answers with a page that isn't renewed: a form, or what went wrong.
 func (u *UI) show(ctx context.Context, q *request, status int, v view) {
-	if err := u.write(q, status, u.page(q, v)); err != nil {
+	if err := u.write(q, status, u.page(q, v)); err != nil { //nolint:contextcheck // the request has it
 		u.cfg.Logger.ErrorContext(ctx, "ui: page", "error", err)
 		http.Error(q.w, "The page could not be made; the log says why.", http.StatusServiceUnavailable)
 	}
