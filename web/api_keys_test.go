@@ -148,7 +148,12 @@ func TestAPrefixBoundsWhatAKeySees(t *testing.T) {
 	}
 	// These show every lock.
 	a.ask(t, http.MethodGet, "/api/overview", "", pay...).is(t, http.StatusForbidden, "forbidden")
-	a.ask(t, http.MethodGet, "/", "", pay...).is(t, http.StatusForbidden, "forbidden")
+	for _, page := range []string{"/", "/ui/locks", "/ui/locks/payments%2Fa"} {
+		got := a.ask(t, http.MethodGet, page, "", pay...)
+		if got.has(t, "this key reaches only those under its prefix"); got.status != http.StatusForbidden {
+			t.Errorf("%s = %d, want 403", page, got.status)
+		}
+	}
 }
 
 func TestARevokedKeyIsRefusedWithinASecondOrSo(t *testing.T) {
@@ -361,7 +366,7 @@ func TestAKeyThatCantBeCheckedLetsNobodyInAndIsNotAWrongOne(t *testing.T) {
 func TestTheWarningOfAnOpenServerEndsWithTheFirstKey(t *testing.T) {
 	t.Parallel()
 	a, local := newAPI(t, func(c *web.Config) { c.Insecure = true }), newAPI(t, nil)
-	const warning, keysOnly = "<strong>No sign-in.</strong>", "Shown to keys only"
+	const warning, keysOnly = "No sign-in.", "board"
 	a.log.has(t, "no sign-in until a key is made")
 	was := a.ask(t, http.MethodGet, "/", "")
 	was.has(t, warning)

@@ -64,12 +64,6 @@ func open(t *testing.T, sql string, change func(*web.Config)) (*httptest.Server,
 	return on(t, pool, change), pool
 }
 
-// replicaOf is another process's page on the same database.
-func replicaOf(t *testing.T, pool *pgxpool.Pool) *httptest.Server {
-	t.Helper()
-	return on(t, pool, nil)
-}
-
 func on(t *testing.T, pool *pgxpool.Pool, change func(*web.Config)) *httptest.Server {
 	t.Helper()
 	locks, err := lockrepo.New(lockrepo.Config{Pool: pool})

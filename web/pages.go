@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
@@ -19,8 +20,11 @@ func newPages(cfg Config, g *gate) *ui.UI {
 		BasePath: cfg.BasePath, Database: cfg.Database, Version: cfg.Version, Logger: cfg.Logger,
 	}
 	if cfg.Insecure {
-		c.Notice = func() string {
-			return "No sign-in. Unless a key was made, everybody who can reach this address can read and do everything here" + also(cfg.API != nil) + "."
+		c.Notice = func(ctx context.Context) string {
+			if !g.keysInUse(ctx).None {
+				return "" // with keys nobody is answered without one
+			}
+			return "No sign-in. Everybody who can reach this address can read and do everything here" + also(cfg.API != nil) + "."
 		}
 	}
 	if cfg.User != nil {

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -42,7 +43,7 @@ type Config struct {
 	ReadOnly bool                                              // nobody may do anything here, whatever their role
 	Cross    *http.CrossOriginProtection                       // what other sites may send; nil: nothing. Add the public origin where a proxy rewrites Host
 	Wrong    func() []string                                   // what of the job file can't be used, a line each
-	Notice   func() string                                     // a warning above every page; empty: none
+	Notice   func(context.Context) string                      // a warning above every page; empty: none
 	BasePath string                                            // as in /pawl; empty is the root
 	Database string                                            // what the bar calls it
 	Version  string
@@ -59,7 +60,7 @@ func (c Config) withDefaults() Config {
 		c.Wrong = func() []string { return nil }
 	}
 	if c.Notice == nil {
-		c.Notice = func() string { return "" }
+		c.Notice = func(context.Context) string { return "" }
 	}
 	return c
 }

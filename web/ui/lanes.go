@@ -23,8 +23,9 @@ type lanes struct {
 	Page  *page
 	Rows  []lane
 	Ticks []tick
-	Live  bool // it ends now
-	Names bool // there are several locks: their names stand beside the lanes
+	Live  bool  // it ends now
+	Read  int64 // the minute
+	Names bool  // there are several locks: their names stand beside the lanes
 }
 
 // lane is one lock's.
@@ -99,7 +100,7 @@ func (p *page) Lanes(t timeline) lanes {
 	if w.from.IsZero() {
 		w.from = w.to.Add(-t.Last)
 	}
-	out := lanes{Page: p, Live: t.To.IsZero(), Ticks: ticks(w, p.Zone)}
+	out := lanes{Page: p, Live: t.To.IsZero(), Read: t.Minute, Ticks: ticks(w, p.Zone)}
 	for begin, end := 0, 0; begin < len(t.Rows); begin = end {
 		for end = begin + 1; end < len(t.Rows) && t.Rows[end].Lock == t.Rows[begin].Lock; end++ {
 		}

@@ -33,8 +33,10 @@ func TestALaneShowsTheOldHolderItsRefusedWritesAndTheTakeover(t *testing.T) {
 	t.Parallel()
 	heir := int64(8)
 	l, html := drawn(t, time.UTC,
-		lockrepo.Span{Lock: "x", Token: 7, Holder: "old", AcquiredAt: ago(60), EndedAt: when(15), How: "taken_over", Successor: &heir,
-			Refusals: []lockrepo.Mark{{At: ago(9)}, {At: ago(6)}}, Checkpoints: []time.Time{ago(21), ago(45)}},
+		lockrepo.Span{
+			Lock: "x", Token: 7, Holder: "old", AcquiredAt: ago(60), EndedAt: when(15), How: "taken_over", Successor: &heir,
+			Refusals: []lockrepo.Mark{{At: ago(9)}, {At: ago(6)}, {At: ago(-1)}}, Checkpoints: []time.Time{ago(21), ago(45)},
+		},
 		lockrepo.Span{Lock: "x", Token: 8, Holder: "new", AcquiredAt: ago(12), RenewedAt: when(0.1), ExpiresAt: when(-0.4), How: "held"})
 	was, is := l.Rows[0].Bars[0], l.Rows[0].Bars[1]
 	if was.Tooth || was.At != (stretch{0, 50}) || *was.Unowned != (stretch{50, 60}) || was.Edge != "bad" || fmt.Sprint(was.Checkpointed) != "[30]" {
@@ -46,7 +48,7 @@ func TestALaneShowsTheOldHolderItsRefusedWritesAndTheTakeover(t *testing.T) {
 	if !is.Tooth || !is.Over || is.Class != "held" || is.At != (stretch{60, 100}) || is.Silent != nil || is.Ghost != nil {
 		t.Errorf("the live lease: %+v", is)
 	}
-	const want = "x: token 7, old, from 11:00:00, expired 11:45:00 without release, then 2 writes refused; token 8, new, from 11:48:00, still held."
+	const want = "x: token 7, old, from 11:00:00, expired 11:45:00 without release, then 3 writes refused; token 8, new, from 11:48:00, still held."
 	if l.Rows[0].Label != want || !strings.Contains(html, `role="img" aria-label="`+want+`"`) {
 		t.Errorf("it is said as %q", l.Rows[0].Label)
 	}
@@ -118,6 +120,22 @@ func TestAnEndlessLaneIsReadOutInPart(t *testing.T) {
 	kept, cut := cutEach(spans, 20)
 	if len(kept) != 20 || kept[0].Token != 80 || len(cut) != 1 {
 		t.Errorf("kept %d from %d on, cut %q", len(kept), kept[0].Token, cut)
+	}
+}
+
+// Pages that say the same are not sent again, but a picture that ends now is, once a minute.
+func TestAnIdlePictureMovesOnOnceAMinute(t *testing.T) {
+	t.Parallel()
+	drawn := func(to time.Time, minute int64) string {
+		var b strings.Builder
+		p := &page{Zone: time.UTC} // as it is for the tag: at no time
+		if err := templates().ExecuteTemplate(&b, "lanes", p.Lanes(timeline{From: ago(30), To: to, Minute: minute})); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	if drawn(time.Time{}, 1) == drawn(time.Time{}, 2) || drawn(noon, 1) != drawn(noon, 2) {
+		t.Error("the minute is in the wrong pictures")
 	}
 }
 

@@ -62,11 +62,14 @@ func (b bar) Refused() string { return refused(b.Span) }
 // Number is the token's.
 func (b bar) Number() string { return fence.FormatSeq(b.Token) }
 
-// readTimeline reads the leases of the last so long, at most each of a lock.
+// readTimeline reads the leases of the last so long, or of what the filter says, at most each of a lock.
 func (u *UI) readTimeline(ctx context.Context, f lockrepo.SpanFilter, last time.Duration, each int) timeline {
 	now := time.Now()
 	t := timeline{Last: last, Minute: now.Unix() / 60}
-	f.From, f.Limit = now.Add(-last), each+1
+	f.Limit = each + 1
+	if f.From.IsZero() {
+		f.From = now.Add(-last)
+	}
 	ctx, cancel := context.WithTimeout(ctx, panelTimeout)
 	defer cancel()
 	spans, err := u.cfg.Locks.Spans(ctx, f)

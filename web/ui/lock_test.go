@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 	"testing"
 
@@ -132,7 +133,7 @@ func TestAnyNameIsAnAddress(t *testing.T) {
 		row = row[strings.LastIndex(row, `<a href="`)+len(`<a href="`):]
 		href, _, _ := strings.Cut(row, `"`)
 		href = strings.NewReplacer("&amp;", "&", "&#43;", "+", "&#39;", "'").Replace(href)
-		if parsed, err := url.Parse(href); err != nil || strings.Count(parsed.EscapedPath(), "/") != 3 {
+		if parsed, err := url.Parse(href); err != nil || strings.Count(parsed.EscapedPath(), "/") != 3 || path.Clean(parsed.EscapedPath()) != parsed.EscapedPath() { // a browser resolves dots
 			t.Errorf("%q has the address %q, %v", name, href, err)
 			continue
 		}
@@ -141,21 +142,30 @@ func TestAnyNameIsAnAddress(t *testing.T) {
 			t.Errorf("%q at %s = %d", name, href, got.status)
 		}
 	}
-	for _, path := range []string{"/ui/locks/%2e%2e", "/ui/locks/%2E%2E", "/ui/locks/.%2e"} { // as a browser never would, but others
-		got := raw(t, srv.URL, path)
+	for _, at := range []string{"/ui/locks/%2e%2e", "/ui/locks/%2E%2E", "/ui/locks/.%2e"} { // as a browser never would, but others
+		got := raw(t, srv.URL, at)
 		if got.status != http.StatusOK || !strings.Contains(got.body, "holder-1.") {
-			t.Errorf("%s = %d, want the lock called ..", path, got.status)
+			t.Errorf("%s = %d, want the lock called ..", at, got.status)
 		}
 	}
 }
 
 // raw asks for a path as it is written: nobody resolves its dots.
-func raw(t *testing.T, server, path string) reply {
+func raw(t *testing.T, server, at string) reply {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.URL.Opaque = "//" + strings.TrimPrefix(server, "http://") + path
+	req.URL.Opaque = "//" + strings.TrimPrefix(server, "http://") + at
 	return do(t, req)
+}
+
+// A run of long ago has its leases beside it.
+func TestARunsTimelineIsOfItsOwnTime(t *testing.T) {
+	t.Parallel()
+	srv, _ := open(t, story+`;
+insert into pawl.tenures (lock, token, grant_id, holder, acquired_at, ended_at, how)
+values ('job:settle', 1795969903000001, '00000000-0000-4000-8000-000000000003', 'worker-3/4413/c001', now() - interval '25 h', now() - interval '25 h' + interval '73 s', 'released')`, nil)
+	send(t, http.MethodGet, srv.URL+"/ui/runs/00000000-0000-4000-8000-000000000003").has(t, `aria-label="job:settle: token 1795969903·000001, worker-3/4413/c001, from `)
 }

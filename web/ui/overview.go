@@ -33,7 +33,7 @@ type overviewPage struct {
 	Refusals  Panel[lockrepo.Refusal] // of the last hour
 	Passed    Panel[lockrepo.Refusal] // what log mode let pass in the last day: apart, or it would push the others out
 	Audit     Panel[lockrepo.AuditEntry]
-	Counts    Panel[jobs.Counts] // one row, without ages
+	Counts    Panel[jobs.Counts] // one row
 	Strip     []figure
 	Status    string     // read out when it changes: problems only
 	Oldest    *time.Time // when the first delivery that waits was due
@@ -121,14 +121,12 @@ func (u *UI) readCounts(ctx context.Context, p *overviewPage) {
 		c, err := u.cfg.Jobs.Counts(ctx)
 		return []jobs.Counts{c}, err
 	})
-	for i := range p.Counts.Rows {
-		c := &p.Counts.Rows[i]
+	for _, c := range p.Counts.Rows {
 		p.now = cmp.Or(c.Now, p.now)
 		if c.QueueDepth > 0 {
 			at := p.now.Add(-time.Duration(c.QueueOldest * float64(time.Second))).Round(time.Second)
 			p.Oldest = &at
 		}
-		c.Now, c.QueueOldest, c.WatermarkAge = time.Time{}, 0, 0
 	}
 }
 

@@ -15,12 +15,13 @@ func (p *overviewPage) strip() {
 	}
 	refused := sum(p.Writers.Rows)
 	trouble := pick(p.Trouble > mostHolders, comma(mostHolders)+"+", comma(int64(p.Trouble)))
+	hour := counted(refused) + pick(p.Writers.More && refused <= 10_000, "+", "") // the writers are more than are read
 	known := func(away, figure string) string { return pick(away == "", figure, "?") }
 	p.Strip = []figure{
 		{known(p.Counts.Away, counted(c.Held)), plural(c.Held, "lock held", "locks held"), "/ui/locks?state=held", ""},
 		{known(p.Holders.Away, counted(p.Late)), plural(p.Late, "late beat", "late beats"), "#holders", class(p.Late > 0, "warn")},
 		{known(p.Counts.Away, counted(c.Stale)), plural(c.Stale, "expired lease nobody took", "expired leases nobody took"), "/ui/stale-claims?state=open", class(c.Stale > 0, "bad")},
-		{known(p.Writers.Away, counted(refused)), plural(refused, "write refused, 1"+nb+"h", "writes refused, 1"+nb+"h"), "/ui/refusals?kind=refused&since=1h", class(refused > 0, "bad")},
+		{known(p.Writers.Away, hour), plural(refused, "write refused, 1"+nb+"h", "writes refused, 1"+nb+"h"), "/ui/refusals?kind=refused&since=1h", class(refused > 0, "bad")},
 		{known(p.Jobs.Away, trouble), plural(p.Trouble, "job in trouble", "jobs in trouble"), "/ui/jobs?state=trouble", class(p.Trouble > 0, "warn")},
 		{known(p.Counts.Away, counted(c.Open)), plural(c.Open, "period waiting", "periods waiting"), "/ui/queue", ""},
 	}
@@ -28,7 +29,7 @@ func (p *overviewPage) strip() {
 		p.Status = "The database " + p.Counts.Away + "."
 		return
 	}
-	p.Status = fmt.Sprintf("%s late, %s not taken over, %s writes refused, %s jobs in trouble.", counted(p.Late), counted(c.Stale), counted(refused), trouble)
+	p.Status = fmt.Sprintf("%s late, %s not taken over, %s writes refused, %s jobs in trouble.", counted(p.Late), counted(c.Stale), hour, trouble)
 }
 
 func class(when bool, name string) string { return pick(when, name, "") }

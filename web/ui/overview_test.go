@@ -208,6 +208,21 @@ func TestATableThatIsLockedCostsItsPartOnly(t *testing.T) {
 	got.has(t, "No answer.", "Running 2026-09-16, attempt 2", "1795969942·<wbr>676573", "<b>?</b> writes refused")
 }
 
+func TestTheOverviewHasTheLastHoursRefusedWrites(t *testing.T) {
+	t.Parallel()
+	srv, _ := open(t, `insert into pawl.refusals (at, lock, token, current, target) values
+		(now() - interval '25 h', 'job:x', 1, 2, 'public.early'), (now() - interval '61 m', 'job:x', 1, 2, 'public.late'), (now() - interval '59 m', 'job:x', 1, 2, 'public.now')`, nil)
+	got := send(t, http.MethodGet, srv.URL+"/")
+	got.has(t, "<b>1</b> write refused", "public.now")
+	got.lacks(t, "public.late", "public.early")
+}
+
+func TestMoreWritersThanAreReadAreSaidToBeMore(t *testing.T) {
+	t.Parallel()
+	srv, _ := open(t, `insert into pawl.refusals (lock, token, holder) select 'job:x', n, 'w' || n from generate_series(1, 1200) n`, nil)
+	send(t, http.MethodGet, srv.URL+"/").has(t, "<b>999&#43;</b> writes refused")
+}
+
 // trial is a table in log mode: a script wrote without a lease, and an old holder under its token; one write of the old
 // holder's was refused before.
 const trial = `

@@ -52,7 +52,7 @@ func (u *UI) page(q *request, v view) *page {
 	}
 	return &page{
 		view: v, Self: u.cfg.BasePath + q.r.URL.RequestURI(), Base: u.cfg.BasePath, Static: u.cfg.BasePath + StaticPath(), Database: u.cfg.Database,
-		Version: u.cfg.Version, Notice: u.cfg.Notice(), Theme: themeOf(q.r), Zone: zoneOf(q.r), User: q.user,
+		Version: u.cfg.Version, Notice: u.cfg.Notice(q.r.Context()), Theme: themeOf(q.r), Zone: zoneOf(q.r), User: q.user,
 		Acts: q.user.may("operator") && !u.cfg.ReadOnly, SignIn: u.cfg.SignIn != nil, API: u.cfg.API,
 	}
 }
@@ -126,7 +126,7 @@ func (u *UI) render(q *request, v view) error {
 
 // show answers with a page that isn't renewed: a form, or what went wrong.
 func (u *UI) show(ctx context.Context, q *request, status int, v view) {
-	if err := u.write(q, status, u.page(q, v)); err != nil {
+	if err := u.write(q, status, u.page(q, v)); err != nil { //nolint:contextcheck // the request has it
 		u.cfg.Logger.ErrorContext(ctx, "ui: page", "error", err)
 		http.Error(q.w, "The page could not be made; the log says why.", http.StatusServiceUnavailable)
 	}
