@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"pawl/fence"
+	"pawl/internal/pgtest"
 	"pawl/lockrepo"
 )
 
@@ -171,7 +172,7 @@ func (w *weather) period(x *rand.Rand, run *Run) (*Run, error) {
 	}
 	if w.strikes(x, 8) {
 		w.n[nForced].Add(1)
-		_, err := w.r.repo.Force(ctx, run.token.Lock, run.token.Seq, lockrepo.Force{Actor: "chaos", Reason: "a storm over the lanes"})
+		_, err := pgtest.TryForce(ctx, w.pool, run.token.Lock, run.token.Seq, "a storm over the lanes")
 		w.odd("force", err)
 	}
 	err := fence.Do(ctx, w.pool, run.token, func(tx pgx.Tx) error { return w.write(x, run, tx) })

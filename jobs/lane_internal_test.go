@@ -359,10 +359,7 @@ func TestARunWhoseLeaseWasForcedSaysSo(t *testing.T) {
 	r, pool := opened(t)
 	owes(t, pool, "1")
 	run := r.mustStart(t, pool)
-	_, err := r.repo.Force(t.Context(), "L", run.token.Seq, lockrepo.Force{Actor: "ann", Reason: "stuck in a loop"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Force(t, pool, "L", run.token.Seq, "stuck in a loop")
 	if _, err := r.sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ with l as materialized (select * from pawl.locks where name = $2 for update skip
      set ended_at = clock_timestamp(),
          error = case when (select count(*) from per) = 1 then coalesce(
            (select 'released by force: ' || coalesce(a.reason, 'no reason given') from pawl.tenures t
-              left join pawl.audit a on a.lock = t.lock and a.token = t.token
+              left join pawl.audit a on a.lock = t.lock and a.token = t.token and a.action = 'force_release'
              where t.lock = r.lock and t.token = r.token and t.how = 'forced' order by a.id desc nulls last limit 1),
            'the lease ended without a word from its holder') end,
          state = coalesce((select p.state from pawl.periods p

@@ -78,15 +78,13 @@ func releasedBy(a as) scene {
 	}
 }
 
-func forced(t *testing.T, r *Repo, _ *pgxpool.Pool) {
+func forced(t *testing.T, r *Repo, pool *pgxpool.Pool) {
 	t.Helper()
 	i, err := r.Show(t.Context(), "x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Force(t.Context(), "x", i.Token, Force{Actor: "me", Reason: "a test of force"}); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Force(t, pool, "x", i.Token, "a test of force")
 }
 
 // swept is what the sweep makes of an expired lease that nobody has taken.

@@ -75,7 +75,7 @@ func TestHoldAnswersTheLoss(t *testing.T) {
 		lose func(l Lease)
 		want error
 	}{
-		"forced":     {func(l Lease) { force(t, r, l, false) }, ErrForced},
+		"forced":     {func(l Lease) { force(t, r, l) }, ErrForced},
 		"expired":    {func(l Lease) { expire(t, pool, l.Token.Lock) }, ErrExpired},
 		"taken over": {func(l Lease) { expire(t, pool, l.Token.Lock); mustAcquire(t, r, l.Token.Lock) }, ErrTakenOver},
 	} {
@@ -91,7 +91,7 @@ func TestHoldAnswersTheLoss(t *testing.T) {
 		}
 	}
 	// A loss that no beat has seen is found by the release.
-	err := r.Hold(t.Context(), "unseen", func(_ context.Context, l Lease) error { force(t, r, l, false); return nil })
+	err := r.Hold(t.Context(), "unseen", func(_ context.Context, l Lease) error { force(t, r, l); return nil })
 	if !errors.Is(err, ErrForced) {
 		t.Errorf("unseen loss: %v, want ErrForced", err)
 	}

@@ -70,7 +70,7 @@ type Tenure struct {
 
 	SuccessorHolder string     `json:"-"` // who took over, in StaleClaims
 	SuccessorAt     *time.Time `json:"-"` // and when: until then nobody held it
-	Killed          int64      `json:"-"` // backends that Force has terminated
+	Killed          int64      `json:"-"` // backends that a forced release has terminated
 }
 
 // The kinds of a [Refusal].

@@ -16,15 +16,14 @@ import (
 	"pawl/internal/pgtest"
 )
 
-const operator = "operator@example"
-
-func force(t testing.TB, r *Repo, l Lease, kill bool) Tenure {
+func force(t testing.TB, r *Repo, l Lease) Tenure {
 	t.Helper()
-	e, err := r.Force(t.Context(), l.Token.Lock, l.Token.Seq, Force{Actor: operator, Reason: "holder is stuck", Kill: kill})
-	if err != nil {
-		t.Fatal(err)
+	pgtest.Force(t, r.cfg.Pool, l.Token.Lock, l.Token.Seq, "holder is stuck")
+	all, err := r.History(t.Context(), l.Token.Lock, 1, l.Token.Seq+1)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("history %v, %v", all, err)
 	}
-	return e
+	return all[0]
 }
 
 // blocked runs f while a transaction has the lock's row, and rolls that back
@@ -98,7 +97,7 @@ func TestABatchSkipsALockedRowAndTellsTheCauses(t *testing.T) {
 	expire(t, pool, "expired")
 	expire(t, pool, "taken")
 	heir := mustAcquire(t, r, "taken")
-	force(t, r, ls[4], false)
+	force(t, r, ls[4])
 	mustAcquire(t, r, "forced") // a successor doesn't hide the force
 	if err := r.Release(t.Context(), ls[5]); err != nil {
 		t.Fatal(err)
@@ -192,13 +191,12 @@ func TestAForcedReleaseNeverWaitsAndTheNextHolderDoes(t *testing.T) {
 	if err := fence.Guard(t.Context(), tx, l.Token); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Force(t.Context(), "x", l.Token.Seq-1, Force{Actor: operator, Reason: "holder is stuck"}); !errors.Is(err, ErrNotHeld) {
-		t.Errorf("force of another token: %v, want ErrNotHeld", err)
+	for want, l := range map[string]Lease{"not_held": {Token: fence.Token{Lock: "x", Seq: l.Token.Seq - 1}}, "absent": {Token: fence.Token{Lock: "y", Seq: 1}}} {
+		if got, err := pgtest.TryForce(t.Context(), pool, l.Token.Lock, l.Token.Seq, "holder is stuck"); got != want || err != nil {
+			t.Errorf("force of %s: %q, %v, want %s", l.Token, got, err, want)
+		}
 	}
-	if _, err := r.Force(t.Context(), "y", 1, Force{Actor: operator, Reason: "holder is stuck"}); !errors.Is(err, ErrNotFound) {
-		t.Errorf("force of no lock: %v, want ErrNotFound", err)
-	}
-	if e := force(t, r, l, false); e.How != "forced" || e.Holder != "a" || e.Token != l.Token.Seq { // step one: it passes the guard
+	if e := force(t, r, l); e.How != "forced" || e.Holder != "a" || e.Token != l.Token.Seq { // step one: it passes the guard
 		t.Errorf("tenure %+v", e)
 	}
 	if _, err := r.Renew(t.Context(), l); !errors.Is(err, ErrForced) {
@@ -223,30 +221,6 @@ func TestAForcedReleaseNeverWaitsAndTheNextHolderDoes(t *testing.T) {
 	if c := claims[0]; c.How != "forced" || c.Successor == nil || *c.Successor != heir.Token.Seq || c.SuccessorHolder != "b" || !c.SuccessorAt.Equal(heir.AcquiredAt) {
 		t.Errorf("the forced lease: %+v, want its successor %+v", c, heir)
 	}
-	if got := run(t, pool, "select actor || '|' || action || '|' || lock || '|' || reason || '|' || (detail ->> 'holder') from pawl.audit"); got != operator+"|force_release|x|holder is stuck|a" {
-		t.Errorf("audit %q", got)
-	}
-}
-
-func TestKillEndsTheOpenGuardedTransaction(t *testing.T) {
-	t.Parallel()
-	pool := pgtest.New(t)
-	r := newRepo(t, pool, "a")
-	l := mustAcquire(t, r, "x")
-	tx, err := pool.BeginTx(t.Context(), fence.BeginOptions(l.Token, time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e := force(t, r, l, true); e.Killed != 1 {
-		t.Errorf("%d backends terminated, want 1", e.Killed)
-	}
-	if err := tx.Commit(t.Context()); err == nil {
-		t.Error("the killed transaction committed")
-	}
-	pgtest.Eventually(t, 5*time.Second, "the lock is free", func() bool {
-		_, err := r.Acquire(t.Context(), "x", time.Minute)
-		return err == nil
-	})
 }
 
 var changing = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z|\d{16}|0\.\d+`)

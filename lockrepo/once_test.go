@@ -59,7 +59,7 @@ func TestNothingIsFinishedUnderALeaseThatHasEnded(t *testing.T) {
 	for cause, lose := range map[error]func(Lease){
 		ErrExpired:   func(Lease) { expire(t, pool, "x") },
 		ErrTakenOver: func(Lease) { expire(t, pool, "x"); mustAcquire(t, r, "x") },
-		ErrForced:    func(l Lease) { force(t, r, l, false) },
+		ErrForced:    func(l Lease) { force(t, r, l) },
 		ErrNotHeld: func(l Lease) {
 			if err := r.Release(t.Context(), l); err != nil {
 				t.Fatal(err)

@@ -51,7 +51,7 @@ func TestLocksWorkThroughATransactionPooler(t *testing.T) {
 		if err != nil {
 			t.Errorf("%v: Hold: %v", mode, err)
 		}
-		force(t, r, mustAcquire(t, r, "f"), true)
+		force(t, r, mustAcquire(t, r, "f"))
 		if ls, err := r.List(t.Context(), Filter{}); err != nil || len(ls) != 3 {
 			t.Errorf("%v: List: %v, %v", mode, ls, err)
 		}

@@ -20,8 +20,6 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 		"Config.Pool is nil":               func() error { _, err := New(Config{}); return err },
 		"Config.Margin is 20s":             func() error { _, err := New(Config{Pool: pool, Margin: 20 * time.Second}); return err },
 		"Config.Grace is -1s":              func() error { _, err := New(Config{Pool: pool, Grace: -time.Second}); return err },
-		"reason has 3 characters":          func() error { _, err := r.Force(t.Context(), "x", 1, Force{Actor: "me", Reason: "bad"}); return err },
-		"actor is empty":                   func() error { _, err := r.Force(t.Context(), "x", 1, Force{Reason: "long enough"}); return err },
 		`state "busy": give held, stale`:   func() error { _, err := r.List(t.Context(), Filter{State: "busy"}); return err },
 		"limit 1001: give one between 1":   func() error { _, err := r.StaleClaims(t.Context(), 1001); return err },
 		"before is negative":               func() error { _, err := r.History(t.Context(), "x", 1, -1); return err },

@@ -87,9 +87,7 @@ func TestTheNextTokenIsLargerHoweverTheLeaseHasEnded(t *testing.T) {
 		{"after expiry", func() { run(t, pool, "update pawl.locks set expires_at = clock_timestamp() - interval '1 ms'") }},
 		{"after force", func() {
 			for _, lock := range locks {
-				if _, err := r.Force(t.Context(), lock, g.largest[lock], Force{Actor: "me", Reason: "a test of tokens"}); err != nil {
-					t.Fatal(err)
-				}
+				pgtest.Force(t, r.cfg.Pool, lock, g.largest[lock], "a test of tokens")
 			}
 		}},
 		{"after pruning", func() {

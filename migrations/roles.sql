@@ -45,6 +45,7 @@ grant usage, select on all sequences in schema pawl to pawl_worker;
 grant execute on all functions in schema pawl to pawl_worker;
 revoke update, delete on pawl.audit from pawl_worker;
 revoke delete on pawl.keys from pawl_worker;   -- without any key, the lock API asks for none
+revoke insert, update, delete on pawl.approvals, pawl.settings from pawl_worker;   -- only through the functions, which check
 revoke insert, update, delete on pawl.schema_info, pawl.goose_db_version, pawl.river_migration from pawl_worker;
 alter default privileges for role pawl_owner in schema pawl grant select, insert, update, delete on tables to pawl_worker;
 alter default privileges for role pawl_owner in schema pawl grant usage, select on sequences to pawl_worker;

@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"pawl/internal/pgtest"
 	"pawl/jobs"
 	"pawl/lockrepo"
 	"pawl/web"
@@ -73,9 +74,7 @@ func TestAForcedLeaseShowsItsSuccessor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := locks.Force(t.Context(), "x", l.Token.Seq, lockrepo.Force{Actor: "ann", Reason: "holder is stuck"}); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Force(t, pool, "x", l.Token.Seq, "holder is stuck")
 	if _, err := locks.AcquireRequest(t.Context(), lockrepo.Request{Lock: "x", Holder: "worker-2"}); err != nil {
 		t.Fatal(err)
 	}

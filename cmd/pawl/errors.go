@@ -15,6 +15,7 @@ import (
 	"pawl/jobs"
 	"pawl/jobs/schedule"
 	"pawl/lockrepo"
+	"pawl/lockrepo/approvals"
 	"pawl/migrations"
 )
 
@@ -57,11 +58,12 @@ func codeOf(err error) int {
 		return codeOK
 	case errors.As(err, &own):
 		return own.code
-	case is(err, jobs.ErrUnknownJob, jobs.ErrUnknownPeriod, jobs.ErrNoReason, jobs.ErrTooMany, jobs.ErrRetire, jobs.ErrState, lockrepo.ErrNotFound, lockrepo.ErrInput, pgdev.ErrNoBinaries), wrongInput(err):
+	case is(err, jobs.ErrUnknownJob, jobs.ErrUnknownPeriod, jobs.ErrNoReason, jobs.ErrTooMany, jobs.ErrRetire, jobs.ErrState, lockrepo.ErrNotFound, lockrepo.ErrInput, approvals.ErrNotFound, pgdev.ErrNoBinaries), wrongInput(err):
 		return codeUsage
 	case is(err, lockrepo.ErrHeld, lockrepo.ErrNotHeld, lockrepo.ErrEnded, fence.ErrStale, fence.ErrUnfenced,
 		fence.ErrOtherLock, fence.ErrOtherDatabase, jobs.ErrComplete, jobs.ErrRunning,
-		jobs.ErrPaused, jobs.ErrNotPaused, jobs.ErrPeriodState):
+		jobs.ErrPaused, jobs.ErrNotPaused, jobs.ErrPeriodState,
+		approvals.ErrSamePerson, approvals.ErrNotApprover, approvals.ErrNotOperator, approvals.ErrExpired, approvals.ErrDecided):
 		return codeConflict
 	}
 	return codeOfDatabase(err)
@@ -114,6 +116,8 @@ func sentence(err error) string {
 		s = "this database was restored from another server: if this copy may run what it owes, say so with: pawl adopt"
 	case errors.Is(err, lockrepo.ErrNotFound):
 		s += "; list them with: pawl lock ls"
+	case errors.Is(err, approvals.ErrNotFound):
+		s += "; list them with: pawl approval ls"
 	case !errors.As(err, &pg):
 	case pg.Code == "42P01" || pg.Code == "3F000":
 		s = pg.Message + "; if pawl's schema is meant, run: pawl migrate up"
@@ -122,7 +126,7 @@ func sentence(err error) string {
 	default:
 		s = strings.ReplaceAll(s, pg.Error(), pg.Message) // without the SQLSTATE
 	}
-	for _, room := range []string{"jobs: ", "lockrepo: ", "keys: ", "fence: ", "migrations: check: ", "migrations: ", "pgdev: ", "web: ", "settlement: "} {
+	for _, room := range []string{"jobs: ", "lockrepo: ", "keys: ", "approvals: ", "fence: ", "migrations: check: ", "migrations: ", "pgdev: ", "web: ", "settlement: "} {
 		s = strings.TrimPrefix(s, room)
 	}
 	return mask(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; "))

@@ -12,7 +12,7 @@ import (
 
 func (c *cli) lock() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "lock", Short: "Show who holds what, or release a lock by force", Args: noCommand, RunE: help,
+		Use: "lock", Short: "Show who holds what, or ask for a release by force", Args: noCommand, RunE: help,
 	}
 	cmd.AddCommand(c.lockList(), c.lockShow(), c.lockHistory(), c.lockRelease())
 	return cmd

@@ -13,44 +13,52 @@ import (
 
 	"pawl/fence"
 	"pawl/lockrepo"
+	"pawl/lockrepo/approvals"
 )
 
 const minReason = 10 // characters
 
 func (c *cli) lockRelease() *cobra.Command {
 	var seq seqValue
-	f := lockrepo.Force{Actor: actor()}
+	var keyFile string
+	r := approvals.Release{}
 	cmd := &cobra.Command{
-		Use: "release NAME --token N --reason TEXT", Short: "Take a lease from its holder, by force", Args: exactly("NAME"),
-		Long: `Take a lease from its holder, by force. From then on none of its guarded writes and no renewal passes.
+		Use: "release NAME --token N --reason TEXT", Short: "Ask for a lease to be taken from its holder, by force", Args: exactly("NAME"),
+		Long: `Ask for a lease to be taken from its holder, by force. A second person approves: pawl approval approve.
+From then on none of the holder's guarded writes and no renewal passes. Where a team of one has set it,
+the lease is taken at once: pawl approval single-operator.
 
-The token says which lease is meant: it is refused when another has it by now. Transactions that the
+The token says which lease is meant: nothing happens when another has it by now. Transactions that the
 holder has open may still commit, and nobody is granted the lock before they have ended; --kill
-terminates them. Who did it, and why, goes into the audit.`,
+terminates them. Who asked, who approved, and why, goes into the audit.`,
 		Example: `  pawl lock show job:settlement
   pawl lock release job:settlement --token 1795969942·676573 --reason "worker hangs, restarted by hand"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if seq == 0 {
 				return usage("--token is missing: give the token of the lease that you mean; see: pawl lock show %s", args[0])
 			}
-			if err := checkReason(f.Reason); err != nil {
+			if err := checkReason(r.Reason); err != nil {
 				return err
 			}
-			return c.withLocks(cmd.Context(), func(repo *lockrepo.Repo) error {
-				t, err := repo.Force(cmd.Context(), args[0], int64(seq), f)
+			r.Lock, r.Token = args[0], int64(seq)
+			return c.withApprovals(cmd.Context(), keyFile, func(store *approvals.Store, by approvals.Person) error {
+				r.By = by
+				q, err := store.RequestRelease(cmd.Context(), r)
 				if errors.Is(err, lockrepo.ErrNotHeld) {
 					return conflict("%s is no lease, or none any more; see: pawl lock show %s", fence.Token{Lock: args[0], Seq: int64(seq)}, args[0])
 				}
 				if err != nil {
 					return err
 				}
-				return c.sayReleased(t, f.Kill)
+				return c.sayAsked(q)
 			})
 		},
 	}
 	cmd.Flags().Var(&seq, "token", "the token of the lease that is meant")
-	reasonFlag(cmd, &f.Reason)
-	cmd.Flags().BoolVar(&f.Kill, "kill", false, "also terminate the holder's open transactions")
+	reasonFlag(cmd, &r.Reason)
+	cmd.Flags().BoolVar(&r.Kill, "kill", false, "also terminate the holder's open transactions")
+	cmd.Flags().DurationVar(&r.Valid, "valid", 0, "how long it may be approved, 1m to 1h (default 15m)")
+	personFlag(cmd, &keyFile)
 	return cmd
 }
 
@@ -69,14 +77,17 @@ func checkReason(reason string) error {
 	return nil
 }
 
-func (c *cli) sayReleased(t lockrepo.Tenure, kill bool) error {
+func (c *cli) sayAsked(q approvals.Request) error {
 	if c.p.json {
-		return c.p.value(t)
+		return c.p.value(q)
 	}
-	c.p.line("released %s from %s, held for %s", fence.Token{Lock: clean(t.Lock), Seq: t.Token}, clean(or(t.Holder)), since(t.AcquiredAt, &t.EndedAt))
-	if kill {
-		c.p.line("terminated %s", plural(t.Killed, "open transaction", "open transactions"))
+	tok := fence.Token{Lock: clean(q.Lock), Seq: q.Token}
+	if q.State == approvals.Approved {
+		c.p.line("released %s; single operator: %s approved this alone, and the audit says so", tok, clean(q.DecidedBy))
+		return nil
 	}
+	c.p.line("request %d asks for %s, held by %s; nothing is released yet", q.ID, tok, clean(or(q.Holder)))
+	c.p.line("until %s another person may say: pawl approval approve %d", at(&q.ExpiresAt), q.ID)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package settlement
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -96,8 +97,10 @@ func TestAnOldHolderIsRefusedByItsGuard(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = repo.Force(ctx, info.Lock, info.Token, lockrepo.Force{Actor: "test", Reason: "takes the day from its holder"})
-		return err
+		if outcome, err := pgtest.TryForce(ctx, pool, info.Lock, info.Token, "takes the day from its holder"); err != nil || outcome != "approved" {
+			return fmt.Errorf("force: %s, %v", outcome, err)
+		}
+		return nil
 	}
 	settle := j.Func
 	j.Func = func(ctx context.Context, r *jobs.Run) error {

@@ -16,7 +16,6 @@ import (
 	"pawl/internal/faults"
 	"pawl/internal/pgtest"
 	"pawl/jobs"
-	"pawl/lockrepo"
 )
 
 const beatsTTL = 2 * time.Second
@@ -134,18 +133,11 @@ func TestTheCommandOfAWorkerThatIsCutOffIsGoneBeforeItsSuccessorStarts(t *testin
 // force releases the lock of job x by force.
 func force(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	repo, err := lockrepo.New(lockrepo.Config{Pool: pool})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer repo.Close()
 	var token int64
 	if err := pool.QueryRow(t.Context(), `select token from pawl.locks where name = 'job:x'`).Scan(&token); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := repo.Force(t.Context(), "job:x", token, lockrepo.Force{Actor: "me", Reason: "a test of kinds"}); err != nil {
-		t.Fatal(err)
-	}
+	pgtest.Force(t, pool, "job:x", token, "a test of kinds")
 }
 
 // proxied is a way to the server that can be cut.

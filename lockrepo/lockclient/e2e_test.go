@@ -109,9 +109,7 @@ func TestALossOverHTTPHasTheCauseThatTheDatabaseKnows(t *testing.T) {
 		want error
 	}{
 		"forced": {func(l lockclient.Lease) {
-			if _, err := s.repo.Force(t.Context(), "x/y", l.Token.Seq, lockrepo.Force{Actor: "me", Reason: "a test of force"}); err != nil {
-				t.Error(err)
-			}
+			pgtest.Force(t, s.pool, "x/y", l.Token.Seq, "a test of force")
 		}, lockclient.ErrForced},
 		"expired": {func(lockclient.Lease) { s.expire(t) }, lockclient.ErrExpired},
 		"taken over": {func(lockclient.Lease) {

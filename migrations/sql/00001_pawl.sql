@@ -182,6 +182,7 @@ create table pawl.audit (
     job    text collate "C",
     period text,
     reason text,
+    approver text,                                  -- the second person, where there had to be one
     detail jsonb
 );
 create index audit_at on pawl.audit (at);
