@@ -178,16 +178,21 @@ create table pawl.checkpoints (
 create table pawl.audit (
     id     bigint generated always as identity primary key,
     at     timestamptz not null default clock_timestamp(),
-    actor  text not null,
-    action text not null,
+    actor  text collate "C" not null,
+    action text collate "C" not null,
     lock   text collate "C",
     token  bigint,
     job    text collate "C",
     period text,
     reason text,
+    approver text,                                  -- the second person, where there had to be one
     detail jsonb
 );
 create index audit_at on pawl.audit (at);
+create index audit_actor on pawl.audit (actor, id);
+create index audit_action on pawl.audit (action, id);
+create index audit_lock on pawl.audit (lock, id);
+create index audit_job on pawl.audit (job, id);
 
 -- +goose Down
 drop table pawl.audit, pawl.checkpoints, pawl.runs, pawl.lanes, pawl.periods, pawl.schedules, pawl.fences,
