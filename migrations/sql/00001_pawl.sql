@@ -23,8 +23,8 @@ create table pawl.clock (
     system_identifier bigint not null
 );
 
--- No index but the key and no foreign key to it: a renewal must stay a HOT update that no key lock waits for. No check
--- either, here, on tenures, periods and runs: the server reads it anew for each statement, a good part of its cost.
+-- No index of a column that a renewal changes and no foreign key to it: a renewal must stay a HOT update that no key lock
+-- waits for. No check either, here, on tenures, periods and runs: the server reads it anew for each statement, a good part of its cost.
 create table pawl.locks (
     name        text collate "C" primary key,
     token       bigint not null,                    -- only grows; stays when the lease ends
@@ -40,6 +40,7 @@ create table pawl.locks (
     beats       int not null default 0,             -- renewals of this lease
     longest_gap interval not null default '0'       -- between two of them
 ) with (fillfactor = 50, vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+create index locks_leased on pawl.locks (name) where grant_id is not null;   -- the few that are held, of very many
 
 -- One row per lease, written when it ends; while it lives the lock row says the same.
 create table pawl.tenures (
@@ -59,7 +60,7 @@ create table pawl.tenures (
     primary key (lock, token)
 );
 create unique index tenures_grant on pawl.tenures (grant_id, lock);   -- an ended grant is refused
-create index tenures_ended on pawl.tenures using brin (ended_at);   -- written in its order
+create index tenures_ended on pawl.tenures (ended_at);   -- what was active last; written at its end, as rows come in this order
 create index tenures_holder on pawl.tenures (lock, holder) where key <> '';   -- who once held it, of the API's callers
 create index tenures_stale on pawl.tenures (ended_at) where how in ('expired', 'taken_over', 'forced');
 
@@ -72,7 +73,7 @@ create table pawl.refusals (
     lock      text collate "C",
     token     bigint,
     current   bigint,
-    holder    text,
+    holder    text collate "C",
     late_by   interval,
     target    text collate "C",
     statement text,
@@ -84,7 +85,9 @@ alter sequence pawl.refusals_nth owned by pawl.refusals.nth;
 create unique index refusals_counted on pawl.refusals (nth) where nth is not null;
 create index refusals_kind on pawl.refusals (passed, id);      -- a flood of one kind doesn't bury the other
 create index refusals_at on pawl.refusals (at);
-create index refusals_lock on pawl.refusals (lock, token);
+create index refusals_lock on pawl.refusals (lock, passed, id);
+create index refusals_holder on pawl.refusals (holder, passed, id);
+create index refusals_token on pawl.refusals (lock, token, id) where not passed;
 
 -- The highest token that a target has seen, and the lock whose token it was: tokens of different locks don't compare.
 create table pawl.fences (
@@ -175,8 +178,8 @@ create table pawl.checkpoints (
 create table pawl.audit (
     id     bigint generated always as identity primary key,
     at     timestamptz not null default clock_timestamp(),
-    actor  text not null,
-    action text not null,
+    actor  text collate "C" not null,
+    action text collate "C" not null,
     lock   text collate "C",
     token  bigint,
     job    text collate "C",
@@ -186,6 +189,10 @@ create table pawl.audit (
     detail jsonb
 );
 create index audit_at on pawl.audit (at);
+create index audit_actor on pawl.audit (actor, id);
+create index audit_action on pawl.audit (action, id);
+create index audit_lock on pawl.audit (lock, id);
+create index audit_job on pawl.audit (job, id);
 
 -- +goose Down
 drop table pawl.audit, pawl.checkpoints, pawl.runs, pawl.lanes, pawl.periods, pawl.schedules, pawl.fences,
