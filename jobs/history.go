@@ -14,14 +14,15 @@ import (
 // and as many rows as the caller asks for. Give it a small pool of its own where people look at pages, so that jobs
 // which hold every connection don't blind them.
 type History struct {
-	pool *pgxpool.Pool
+	pool  *pgxpool.Pool
+	plans planCache // of the schedules that it was asked about
 }
 
 const (
 	historyTimeout = 2 * time.Second // that the server gives a question
 	historyWait    = 3 * time.Second // for a connection and the answer together
 	historyLimit   = 100             // rows, when the caller names no number
-	historyMost    = 1000            // rows, whatever the caller asks for
+	historyMost    = 1000 + 1        // rows, whatever the caller asks for: a page of 1,000, and whether there are more
 )
 
 // NewHistory reads through pool, which the caller keeps and closes.
@@ -39,8 +40,10 @@ func limited(n int) int {
 
 // read runs fn in a read-only transaction that the server ends after historyTimeout.
 func (h *History) read(ctx context.Context, what string, fn func(context.Context, pgx.Tx) error) error {
-	// The filters of one text have different best plans, so a plan that fits none in particular is refused.
-	const bound = `select set_config('statement_timeout', $1, true), set_config('plan_cache_mode', 'force_custom_plan', true)`
+	// The filters of one text have different best plans, so a plan that fits none in particular is refused; and lists want
+	// their first rows, where a bitmap finds all.
+	const bound = `
+select set_config('statement_timeout', $1, true), set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_bitmapscan', 'off', true)`
 	ctx, cancel := context.WithTimeout(ctx, historyWait)
 	defer cancel()
 	opts := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly}

@@ -26,14 +26,17 @@ type JobRecord struct {
 	PausedUntil *time.Time `json:"paused_until"` // nil: until somebody resumes it
 }
 
-// Jobs lists every stored job by name, retired ones too.
-func (h *History) Jobs(ctx context.Context) ([]JobRecord, error) {
-	const sql = `
-select job, app, lock, coalesce(definition ->> 'schedule', '') as schedule,
+// jobColumns are what a JobRecord is read from.
+const jobColumns = `job, app, lock, coalesce(definition ->> 'schedule', '') as schedule,
        coalesce(definition ->> 'timezone', '') as zone, coalesce(definition ->> 'period', '') as period,
        coalesce(definition ->> 'kind', '') as kind, coalesce(definition ->> 'badge', '') as badge,
        next_at, watermark, retired_at, coalesce(definition ->> 'owner', '') as owner, paused_at, coalesce(paused_by, '') as paused_by,
-       coalesce(pause_note, '') as pause_note, paused_until
+       coalesce(pause_note, '') as pause_note, paused_until`
+
+// Jobs lists every stored job by name, retired ones too.
+func (h *History) Jobs(ctx context.Context) ([]JobRecord, error) {
+	const sql = `
+select ` + jobColumns + `
   from pawl.schedules
  order by job`
 	jobs, err := collect[JobRecord](ctx, h, "jobs", sql, nil)

@@ -2,6 +2,9 @@ package jobs
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -10,9 +13,13 @@ import (
 
 // PeriodFilter chooses periods; empty fields choose all.
 type PeriodFilter struct {
-	Job   string
-	State string // open, running, complete, dead, missed, skipped, held, cancelled
-	Limit int    // 1 to 1000; zero is 100
+	Job    string
+	State  string // open, running, complete, dead, missed, skipped, held, cancelled
+	States []string
+	From   time.Time // scheduled then or later
+	To     time.Time // scheduled before
+	Before string    // [PeriodRecord.Cursor] of the last one of the page before
+	Limit  int       // 1 to 1000; zero is 100
 }
 
 // PeriodRecord is one thing owed. Times are UTC by the database's clock; what is not known is nil or empty.
@@ -46,54 +53,99 @@ const (
 	wasSkipped = `ended_at is not null and reason in ('overlap', 'exit_code')`
 )
 
-// periodsSQL asks each job for its latest periods: of all kinds that may be in the state.
-func periodsSQL(f PeriodFilter) string {
-	kinds := []string{"true"}
-	switch f.State {
-	case "open", "running":
-		kinds = []string{unfinished, waiting}
-	case "held":
-		kinds = []string{unfinished, waiting + " and ended_at is null", endedBadly}
-	case "dead", "missed", "cancelled":
-		kinds = []string{endedBadly}
-	case "skipped":
-		kinds = []string{endedBadly, wasSkipped}
+// Cursor says where a list of periods goes on after this one, see [PeriodFilter].
+func (p PeriodRecord) Cursor() string {
+	return cursor(p.ScheduledAt, p.Job, strconv.Itoa(p.Revision), p.Key)
+}
+
+// wanted are the states that the filter names; none are all.
+func (f PeriodFilter) wanted() []string {
+	if f.State == "" {
+		return f.States
 	}
+	return append([]string{f.State}, f.States...)
+}
+
+// kinds are the kinds of periods, by index, that may be in the states. No period is of two, unless it is of all.
+func kinds(states []string) []string {
+	var kinds []string
+	for _, state := range states {
+		of := []string{"true"}
+		switch state {
+		case "open", "running":
+			of = []string{unfinished, waiting + " and ended_at is null"}
+		case "held":
+			of = []string{unfinished, waiting + " and ended_at is null", endedBadly}
+		case "dead", "missed", "cancelled":
+			of = []string{endedBadly}
+		case "skipped":
+			of = []string{endedBadly, wasSkipped}
+		}
+		kinds = append(kinds, of...)
+	}
+	if len(kinds) == 0 || slices.Contains(kinds, "true") {
+		return []string{"true"}
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
+// periodsSQL asks each job for its latest periods: of all kinds that may be in the states.
+func periodsSQL(f PeriodFilter) string {
+	const chosen = `(cardinality(@states::text[]) = 0 or state = any (@states))
+       and (@from::timestamptz is null or scheduled_at >= @from) and (@to::timestamptz is null or scheduled_at < @to)
+       and (@at::timestamptz is null or scheduled_at <= @at and (scheduled_at < @at or (job, key) > (@lastjob, @lastkey)
+            or job = @lastjob and key = @lastkey and revision < @lastrevision::int))`
 	of := `(select job from pawl.schedules)`
 	if f.Job != "" {
 		of = `(select @job::text as job)`
 	}
-	latest := func(kind string) string {
-		return `
-  select p.* from ` + of + ` j cross join lateral (
-    select * from pawl.periods where job = j.job and ` + kind + ` and (@state = '' or state = @state)
-     order by scheduled_at desc limit @most) p`
-	}
-	parts := make([]string, len(kinds))
-	for i, kind := range kinds {
-		parts[i] = latest(kind)
+	var parts []string
+	for _, kind := range kinds(f.wanted()) {
+		parts = append(parts, `
+  select p.* from `+of+` j cross join lateral (
+    select * from pawl.periods where job = j.job and `+kind+` and `+chosen+`
+     order by scheduled_at desc, key, revision desc limit @most) p`)
 	}
 	return `
-select job, key, revision, state, coalesce(reason, '') as reason, start_at as start, end_at as "end", scheduled_at,
-       attempts, case when state = 'complete' then ended_at end as completed_at, token,
-       origin, coalesce(waits, '') as waits, coalesce(blocked_by, '') as blocked_by, ticks, last_at, not_before, due_at
+select ` + periodColumns + `
   from (` + strings.Join(parts, "\n   union all") + `) p
  order by scheduled_at desc, job, key, revision desc
  limit @most`
 }
 
+// periodColumns are what a PeriodRecord is read from.
+const periodColumns = `job, key, revision, state, coalesce(reason, '') as reason, start_at as start, end_at as "end", scheduled_at,
+       attempts, case when state = 'complete' then ended_at end as completed_at, token,
+       origin, coalesce(waits, '') as waits, coalesce(blocked_by, '') as blocked_by, ticks, last_at, not_before, due_at`
+
 // Periods lists periods, the latest scheduled first. What it reads grows with the number of jobs, not with the length of
-// their history. A state that doesn't exist is an [ErrState].
+// their history. A state that doesn't exist is an [ErrState], a Before that is no cursor an [ErrCursor].
 func (h *History) Periods(ctx context.Context, f PeriodFilter) ([]PeriodRecord, error) {
-	err := oneOf("period", f.State, "open", "running", "complete", "dead", "missed", "skipped", "held", "cancelled")
-	if err != nil {
-		return nil, err
+	for _, s := range f.wanted() {
+		if err := oneOf("period", s, "open", "running", "complete", "dead", "missed", "skipped", "held", "cancelled"); err != nil {
+			return nil, err
+		}
 	}
-	args := pgx.NamedArgs{"job": f.Job, "state": f.State, "most": limited(f.Limit)}
+	at, rest, err := readCursor(f.Before, 3)
+	revision := 0
+	if err == nil && at != nil {
+		revision, err = strconv.Atoi(rest[1])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w of a period: %q", ErrCursor, f.Before)
+	}
+	args := pgx.NamedArgs{
+		"job": f.Job, "states": notNil(f.wanted()), "most": limited(f.Limit), "from": unlessZero(f.From), "to": unlessZero(f.To),
+		"at": at, "lastjob": rest[0], "lastrevision": revision, "lastkey": rest[2],
+	}
 	periods, err := collect[PeriodRecord](ctx, h, "periods", periodsSQL(f), args)
 	for i := range periods {
-		p := &periods[i]
-		utc(&p.Start, &p.End, &p.ScheduledAt, p.CompletedAt, p.LastAt, p.NotBefore, p.DueAt)
+		periods[i].utc()
 	}
 	return periods, err
+}
+
+func (p *PeriodRecord) utc() {
+	utc(&p.Start, &p.End, &p.ScheduledAt, p.CompletedAt, p.LastAt, p.NotBefore, p.DueAt)
 }

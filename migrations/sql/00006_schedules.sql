@@ -27,11 +27,14 @@ create index periods_unfinished on pawl.periods (lock, priority, scheduled_at, j
 create index periods_waiting on pawl.periods (job, scheduled_at) where waits is not null;
 create index periods_start_by on pawl.periods (start_by) where start_by is not null and ended_at is null;
 
--- What people look for in a long history: what didn't end well, of little; what was skipped, of perhaps much; a job's runs, by
--- how they ended. By the reason, since a start changes the state, and none of the columns of these.
+-- What people look for in a long history: what didn't end well, of little; what was skipped, of perhaps much; a job's and a
+-- holder's runs, by how they ended, and those of all jobs that didn't end well. By the reason, since a start changes the
+-- state, and none of the columns of these.
 create index periods_bad on pawl.periods (job, scheduled_at) where ended_at is not null and reason not in ('overlap', 'exit_code');
 create index periods_skipped on pawl.periods (job, scheduled_at) where ended_at is not null and reason in ('overlap', 'exit_code');
 create index runs_ended on pawl.runs (job, state, started_at) where state <> 'running';
+create index runs_holder on pawl.runs (holder, state, started_at) where state <> 'running';
+create index runs_badly on pawl.runs (state, started_at) where state not in ('running', 'complete');
 
 -- Why a period may not run yet, whatever its lock's line says: its job is paused (what a person asks for runs all the same);
 -- one before it is dead and the job holds the next (a dead period that waits for a decision); a job that it needs hasn't
@@ -70,7 +73,7 @@ end $$;
 
 -- +goose Down
 drop function pawl.died(uuid[]), pawl.waits_for(text, text, timestamptz, text);
-drop index pawl.runs_ended, pawl.periods_skipped, pawl.periods_bad, pawl.periods_start_by, pawl.periods_waiting, pawl.periods_unfinished;
+drop index pawl.runs_badly, pawl.runs_holder, pawl.runs_ended, pawl.periods_skipped, pawl.periods_bad, pawl.periods_start_by, pawl.periods_waiting, pawl.periods_unfinished;
 alter table pawl.periods drop column due_at, drop column late_at, drop column start_by, drop column repeat_effects, drop column blocked_by, drop column waits,
                          drop column priority, drop column origin;
 alter table pawl.schedules drop column retired_by, drop column resume, drop column paused_until, drop column pause_note, drop column paused_by,

@@ -1,0 +1,4 @@
+package schedule
+
+// Words says a schedule in English, "" where it has no words for it.
+func Words(spec Spec) string { return "" }
