@@ -41,12 +41,20 @@ func BackfillList(ctx context.Context, pool *pgxpool.Pool, job, from, to string)
 // Backfill owes the periods of [BackfillList] that are neither complete nor owed already, and returns the whole list. They run
 // oldest first, after what the schedule itself owes. The watermark stays where it is.
 func Backfill(ctx context.Context, pool *pgxpool.Pool, job, from, to, actor string) (list []BackfillPeriod, err error) {
+	return BackfillAs(ctx, pool, job, from, to, By{Actor: actor})
+}
+
+// BackfillAs is [Backfill] with a reason and what its author saw: how many periods it owes.
+func BackfillAs(ctx context.Context, pool *pgxpool.Pool, job, from, to string, by By) (list []BackfillPeriod, err error) {
 	err = operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
 		var last map[string]latest
 		if list, last, err = p.backfill(ctx, tx, from, to); err != nil {
 			return err
 		}
 		keys, revisions, fresh, locks := p.owing(list, last)
+		if n := len(keys) + len(fresh); by.Seen.Owed != 0 && by.Seen.Owed != n {
+			return fmt.Errorf("%w: %s to %s of %s would owe %d periods now", ErrChanged, from, to, job, n)
+		}
 		if len(locks) == 0 {
 			return nil
 		}
@@ -57,7 +65,7 @@ func Backfill(ctx context.Context, pool *pgxpool.Pool, job, from, to, actor stri
 		b.Queue(reopenSQL, job, keys, revisions, p.runs, originBackfill, backfillPriority)
 		queueOwe(&b, fresh, &[]owed{})
 		b.Queue(rewaitSQL, job, locks, nil) // a dead one may have held others
-		queueAudit(&b, actor, "backfill", job, "", "", "", detail(map[string]any{"from": from, "to": to, "owed": len(keys) + len(fresh)}))
+		queueAudit(&b, by.Actor, "backfill", job, "", "", by.Reason, detail(map[string]any{"from": from, "to": to, "owed": len(keys) + len(fresh)}))
 		b.Queue(leaveSQL, locks)
 		return tx.SendBatch(ctx, &b).Close()
 	})

@@ -21,15 +21,23 @@ update pawl.periods set not_before = null, priority = 0 where job = $1 and key =
 // skipped period is owed again, with all its retries. actor goes into the audit. It returns [ErrUnknownJob], or
 // [ErrComplete] or [ErrRunning] with the key.
 func Trigger(ctx context.Context, pool *pgxpool.Pool, job, actor string) (key string, err error) {
+	return TriggerAs(ctx, pool, job, By{Actor: actor})
+}
+
+// TriggerAs is [Trigger] with a reason and what its author saw: the key, and the state of its period if there was one.
+func TriggerAs(ctx context.Context, pool *pgxpool.Pool, job string, by By) (key string, err error) {
 	err = operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
 		period := current(p.schedule, p.now)
+		if by.Seen.Key != "" && by.Seen.Key != period.Key {
+			return fmt.Errorf("%w: the current period of %s is %s now", ErrChanged, job, period.Key)
+		}
 		key = period.Key
-		return p.trigger(ctx, tx, period, actor)
+		return p.trigger(ctx, tx, period, by)
 	})
 	return key, err
 }
 
-func (p *planned) trigger(ctx context.Context, tx pgx.Tx, period schedule.Period, actor string) error {
+func (p *planned) trigger(ctx context.Context, tx pgx.Tx, period schedule.Period, by By) error {
 	found, err := latestOf(ctx, tx, p.Job, period.Key)
 	if err != nil {
 		return err
@@ -40,6 +48,11 @@ func (p *planned) trigger(ctx context.Context, tx pgx.Tx, period schedule.Period
 		return fmt.Errorf("%w: %s %s", ErrComplete, p.Job, period.Key)
 	case stateRunning:
 		return fmt.Errorf("%w: %s %s", ErrRunning, p.Job, period.Key)
+	}
+	if last.exists {
+		if err := by.Seen.period(p.Job, last); err != nil {
+			return err
+		}
 	}
 	x := p.row(schedule.Tick{At: p.now, To: p.now, Count: 1, Period: period})
 	if last.exists {
@@ -60,7 +73,7 @@ func (p *planned) trigger(ctx context.Context, tx pgx.Tx, period schedule.Period
 		b.Queue(reopenSQL, p.Job, []string{period.Key}, []int{last.revision}, p.runs, originTrigger, 0)
 	}
 	b.Queue(rewaitSQL, p.Job, locks, nil)
-	queueAudit(&b, actor, "trigger", p.Job, period.Key, x.Lock, "", "")
+	queueAudit(&b, by.Actor, "trigger", p.Job, period.Key, x.Lock, by.Reason, "")
 	b.Queue(leaveSQL, locks)
 	return tx.SendBatch(ctx, &b).Close()
 }
