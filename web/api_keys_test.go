@@ -353,3 +353,26 @@ func TestAKeyThatCantBeCheckedLetsNobodyInAndIsNotAWrongOne(t *testing.T) {
 		}
 	}
 }
+
+// A browser that has kept the page is told too: what it kept says otherwise.
+func TestTheWarningOfAnOpenServerEndsWithTheFirstKey(t *testing.T) {
+	t.Parallel()
+	a, local := newAPI(t, func(c *web.Config) { c.Insecure = true }), newAPI(t, nil)
+	const warning, keysOnly = "<strong>No sign-in.</strong>", "Shown to keys only"
+	a.log.has(t, "no sign-in until a key is made")
+	was := a.ask(t, http.MethodGet, "/", "")
+	was.has(t, warning)
+	a.ask(t, http.MethodGet, "/docs", "").has(t, warning)
+	bearer := as(a.key(t, lockkeys.Key{Name: "board", Role: lockkeys.Reader}))
+	now := a.ask(t, http.MethodGet, "/", "", append(bearer, "If-None-Match", was.header.Get("ETag"))...)
+	now.is(t, http.StatusOK, "")
+	now.has(t, keysOnly)
+	for path, got := range map[string]string{
+		"/": now.body, "/docs": a.ask(t, http.MethodGet, "/docs", "").body, "local /": local.ask(t, http.MethodGet, "/", "").body,
+		"local /docs": local.ask(t, http.MethodGet, "/docs", "").body,
+	} {
+		if strings.Contains(got, warning) || path == "local /" && strings.Contains(got, keysOnly) {
+			t.Errorf("%s says %q", path, warning)
+		}
+	}
+}

@@ -64,6 +64,19 @@ func (g *gate) who(r *http.Request) (keys.Key, error) {
 	return g.check(r.WithContext(ctx), bearer)
 }
 
+// signIn is whether who asks must show a key. Not known where the keys can't be asked for.
+type signIn struct{ Needed, None bool }
+
+func (g *gate) signIn(ctx context.Context) signIn {
+	if g.keys == nil {
+		return signIn{None: true}
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	inUse, err := g.keys.Any(ctx)
+	return signIn{Needed: inUse, None: err == nil && !inUse}
+}
+
 // rebindable tells whether the host that was asked for is a name with dots, whose address its owner decides. Loopback is
 // no boundary then: to a browser on this machine the pages of a name that is made to lead there are of one origin with us.
 func rebindable(host string) bool {

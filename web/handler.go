@@ -13,12 +13,14 @@ import (
 func Handler(cfg Config) http.Handler {
 	cfg = cfg.withDefaults()
 	if cfg.Insecure {
-		cfg.Logger.Warn("web: no sign-in: unless a key was made, whoever reaches this address may read everything, and hold and release every lock")
+		until := map[bool]string{true: "", false: " until a key is made"}[cfg.Keys == nil]
+		cfg.Logger.Warn("web: no sign-in" + until + ": whoever reaches this address may read everything, and hold and release every lock")
 	}
 	mux := http.NewServeMux()
 	health(mux, cfg)
-	describe(mux, cfg)
-	g, o := newGate(cfg), &overview{cfg: cfg, snapshots: newSnapshots(cfg.Locks, cfg.Jobs, cfg.Logger)}
+	g := newGate(cfg)
+	describe(mux, cfg, g)
+	o := &overview{cfg: cfg, gate: g, snapshots: newSnapshots(cfg.Locks, cfg.Jobs, cfg.Logger)}
 	role := roleOf(http.MethodGet, "/api/overview") // the page shows the same
 	mux.HandleFunc("GET /{$}", g.guarded(cfg.BasePath, role, o.page, o.pageAway))
 	mux.HandleFunc("GET /api/overview", g.guarded(cfg.BasePath, role, o.json, o.jsonAway))

@@ -14,7 +14,7 @@ import (
 var components []byte
 
 // describe serves the lock API's description, for machines and for people. Without the API there is nothing to say.
-func describe(mux *http.ServeMux, cfg Config) {
+func describe(mux *http.ServeMux, cfg Config, g *gate) {
 	if cfg.API == nil {
 		return
 	}
@@ -23,7 +23,7 @@ func describe(mux *http.ServeMux, cfg Config) {
 		w.Header().Set("Cache-Control", "no-cache")
 		writeJSON(w, description(cfg))
 	})
-	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, r *http.Request) { reference(w, r, cfg) })
+	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, r *http.Request) { reference(w, r, cfg, g) })
 }
 
 type object = map[string]any

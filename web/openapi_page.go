@@ -12,7 +12,7 @@ import (
 // manual is the reference page, made of what the description is made of.
 type manual struct {
 	Base, Static, Version string
-	Insecure              bool
+	Insecure              bool // open, with no key ever made
 	Operations            []entry
 	Problems              []meaning
 }
@@ -43,9 +43,9 @@ type meaning struct {
 }
 
 // reference answers the page. It has no script, so its policy lets none run.
-func reference(w http.ResponseWriter, r *http.Request, cfg Config) {
+func reference(w http.ResponseWriter, r *http.Request, cfg Config, g *gate) {
 	var b bytes.Buffer
-	if err := pages().ExecuteTemplate(&b, "docs", newManual(cfg)); err != nil {
+	if err := pages().ExecuteTemplate(&b, "docs", newManual(cfg, cfg.Insecure && g.signIn(r.Context()).None)); err != nil {
 		cfg.Logger.ErrorContext(r.Context(), "web: docs", "error", err)
 		problem(w, r, cfg.BasePath, unavailable, "The page could not be made; the log says why. /openapi.json says the same.")
 		return
@@ -58,8 +58,8 @@ func reference(w http.ResponseWriter, r *http.Request, cfg Config) {
 	_, _ = w.Write(b.Bytes()) // the reader may have gone
 }
 
-func newManual(cfg Config) manual {
-	m := manual{Base: cfg.BasePath, Static: cfg.BasePath + "/static/" + staticHash(), Version: cfg.Version, Insecure: cfg.Insecure}
+func newManual(cfg Config, insecure bool) manual {
+	m := manual{Base: cfg.BasePath, Static: cfg.BasePath + "/static/" + staticHash(), Version: cfg.Version, Insecure: insecure}
 	parts := readParts()
 	for _, op := range operations() {
 		m.Operations = append(m.Operations, parts.entry(op))

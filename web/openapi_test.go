@@ -40,7 +40,7 @@ type refText struct {
 func describedAt(t *testing.T, path, base string) *httptest.ResponseRecorder {
 	t.Helper()
 	mux := http.NewServeMux()
-	describe(mux, Config{API: struct{ API }{}, BasePath: base, Version: "v0"}.withDefaults())
+	describe(mux, Config{API: struct{ API }{}, BasePath: base, Version: "v0"}.withDefaults(), newGate(Config{}))
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
 	return w
@@ -279,7 +279,7 @@ func TestReferencePageRunsNoScriptAndKeepsToTheBasePath(t *testing.T) {
 func TestWithoutTheAPINothingIsDescribed(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
-	describe(mux, Config{}.withDefaults())
+	describe(mux, Config{}.withDefaults(), newGate(Config{}))
 	for _, path := range []string{"/openapi.json", "/docs"} {
 		if _, pattern := mux.Handler(httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)); pattern != "" {
 			t.Errorf("%s is served", path)

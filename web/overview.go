@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"html/template"
 	"net/http"
 	"strings"
@@ -17,6 +18,7 @@ import (
 // overview serves what is true now, for people and for machines.
 type overview struct {
 	cfg       Config
+	gate      *gate
 	snapshots *snapshots
 }
 
@@ -27,28 +29,28 @@ var pages = sync.OnceValue(func() *template.Template {
 
 // page answers 503 when nothing could be read, with the page all the same: it says what is wrong.
 func (o *overview) page(w http.ResponseWriter, r *http.Request) {
-	o.show(w, r, o.snapshots.get(r.Context()))
+	o.show(w, r, o.snapshots.get(r.Context()), o.gate.signIn(r.Context()))
 }
 
 // pageAway is the page without a figure: whether it needs a key couldn't be asked either.
 func (o *overview) pageAway(w http.ResponseWriter, r *http.Request, err error) {
 	o.cfg.Logger.WarnContext(r.Context(), "web: keys can't be checked", "error", err)
-	o.show(w, r, unanswered(err))
+	o.show(w, r, unanswered(err), signIn{})
 }
 
-func (o *overview) show(w http.ResponseWriter, r *http.Request, n *snapshot) {
+func (o *overview) show(w http.ResponseWriter, r *http.Request, n *snapshot, who signIn) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-cache")
 	if !n.away() {
-		h.Set("ETag", o.etag(n))
-		if matches(r, o.etag(n)) {
+		h.Set("ETag", o.etag(n, who))
+		if matches(r, o.etag(n, who)) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
 	}
 	var b bytes.Buffer
-	if err := pages().ExecuteTemplate(&b, "overview", newView(n, o.cfg)); err != nil {
+	if err := pages().ExecuteTemplate(&b, "overview", newView(n, o.cfg, who)); err != nil {
 		o.cfg.Logger.ErrorContext(r.Context(), "web: page", "error", err)
 		problem(w, r, o.cfg.BasePath, unavailable, "The page could not be made; the log says why. /api/overview has the same facts.")
 		return
@@ -61,8 +63,8 @@ func (o *overview) show(w http.ResponseWriter, r *http.Request, n *snapshot) {
 }
 
 // etag is weak: what the page says is the same, while the ages in it aren't.
-func (o *overview) etag(n *snapshot) string {
-	sum := sha256.Sum256([]byte(o.cfg.Version + staticHash() + n.Tag + strings.Join(o.cfg.Wrong(), "\n")))
+func (o *overview) etag(n *snapshot, who signIn) string {
+	sum := sha256.Sum256(fmt.Append(nil, o.cfg.Version, staticHash(), n.Tag, who, strings.Join(o.cfg.Wrong(), "\n")))
 	return `W/"` + hex.EncodeToString(sum[:8]) + `"`
 }
 

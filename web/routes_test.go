@@ -168,7 +168,7 @@ func TestAnInsecurePageSaysSoThereAndInTheLog(t *testing.T) {
 	send(t, http.MethodGet, srv.URL+"/").has(t, "<strong>No sign-in.</strong>")
 	api, _ := open(t, "select", func(c *web.Config) { c.Insecure, c.API = true, struct{ web.API }{} })
 	send(t, http.MethodGet, api.URL+"/").has(t, "take and release locks", `href="/docs"`)
-	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "no sign-in") {
+	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "no sign-in: ") {
 		t.Errorf("log = %q, want a warning", log.String())
 	}
 }

@@ -20,7 +20,8 @@ type view struct {
 	Base     string
 	Static   string
 	Version  string
-	Insecure bool
+	Insecure bool     // open, with no key ever made
+	Keys     bool     // nobody is answered without one
 	API      bool     // the lock API is served too
 	Status   string   // read out when it changes: problems only
 	Alone    bool     // no part was answered
@@ -45,11 +46,11 @@ type panel[T any] struct {
 // figure is one number of the strip. Its class is empty, warn (watch it) or bad (act).
 type figure struct{ Figure, What, Href, Class string }
 
-func newView(n *snapshot, cfg Config) *view {
+func newView(n *snapshot, cfg Config, who signIn) *view {
 	now := n.now()
 	v := &view{
 		Now: now, Base: cfg.BasePath, Static: cfg.BasePath + "/static/" + staticHash(), Version: cfg.Version,
-		Insecure: cfg.Insecure, API: cfg.API != nil, Wrong: cfg.Wrong(),
+		Insecure: cfg.Insecure && who.None, Keys: who.Needed, API: cfg.API != nil, Wrong: cfg.Wrong(),
 		Stale:    show(n.Stale, cfg.BasePath, shown, viewClaim),
 		Holders:  show(n.Holders, cfg.BasePath, most, func(l lockrepo.Info) holderRow { return viewHolder(now, l) }),
 		Refusals: show(n.Refusals, cfg.BasePath, shown, viewRefusal),

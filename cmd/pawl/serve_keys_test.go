@@ -130,6 +130,8 @@ func TestInsecureOpensNothingOnceThereAreKeys(t *testing.T) {
 		status, _ := ask(t, http.MethodGet, url+"/locks", "", "")
 		return status == http.StatusUnauthorized
 	})
+	again, _ := serveAPI(t, db, "--listen", "0.0.0.0:0", "--insecure-no-auth")
+	again.hears(t, 20*time.Second, "--insecure-no-auth opens nothing")
 }
 
 func TestALeaseIsRenewedNoLongerThanMaxHold(t *testing.T) {

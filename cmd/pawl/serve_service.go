@@ -93,6 +93,9 @@ func (s *service) offer(ctx context.Context, base *pgxpool.Pool, registry *prome
 		return err
 	}
 	far := errors.Is(web.CheckListen(f.listen, false, false), web.ErrOpen)
+	if closed && f.insecure {
+		s.log.InfoContext(ctx, "--insecure-no-auth opens nothing: a key was made, so nobody is answered without one")
+	}
 	switch {
 	case !closed && !far:
 		s.log.InfoContext(ctx, "no key was ever made: whoever reaches this address may hold and release every lock; to close it: pawl key create")
