@@ -32,6 +32,7 @@ type API interface {
 type Keys interface {
 	Check(ctx context.Context, bearer string) (keys.Key, error)
 	Any(ctx context.Context) (bool, error)
+	List(ctx context.Context) ([]keys.Key, error)
 }
 
 // Locks is what the page asks of [*lockrepo.Repo].
@@ -45,22 +46,25 @@ type Jobs interface{ ui.Jobs }
 
 // Config is what a handler shows. [HealthHandler] needs neither Locks nor Jobs.
 type Config struct {
-	Locks    Locks
-	Jobs     Jobs
-	API      API                                  // nil: the lock API is not found
-	Keys     Keys                                 // nil, or no key ever made: everybody may do everything; without Insecure by an address, or a name without a dot
-	MaxHold  time.Duration                        // how long one lease of the lock API may be renewed; default 24 h
-	Ready    func(context.Context) error          // nil, or why this process takes no work; a nil function is always ready
-	Wrong    func() []string                      // what of the job file can't be used, a line each; nil: there is no file
-	Gatherer prometheus.Gatherer                  // nil: /metrics is not found
-	Insecure bool                                 // reachable from elsewhere without a sign-in: the page and the log say so
-	User     func(*http.Request) (ui.User, error) // who looks at the pages; nil: who a key says. It may answer [ui.ErrSignIn] or a [*ui.RefusedError]
-	ReadOnly bool                                 // nobody may do anything on the pages; the lock API has its own roles
-	Cross    *http.CrossOriginProtection          // what other sites may send to the pages; nil: nothing
-	Database string                               // what the pages call it
-	BasePath string                               // where it is mounted, as in /pawl; empty or / is the root
-	Version  string
-	Logger   *slog.Logger // nil discards
+	Locks     Locks
+	Jobs      Jobs
+	Approvals ui.Approvals                         // what the pages show of requests; nil: there are none
+	Acts      ui.Acts                              // what people may do on the pages, see [NewActs]; nil: nothing
+	API       API                                  // nil: the lock API is not found
+	Keys      Keys                                 // nil, or no key ever made: everybody may do everything; without Insecure by an address, or a name without a dot
+	MaxHold   time.Duration                        // how long one lease of the lock API may be renewed; default 24 h
+	Ready     func(context.Context) error          // nil, or why this process takes no work; a nil function is always ready
+	Wrong     func() []string                      // what of the job file can't be used, a line each; nil: there is no file
+	Gatherer  prometheus.Gatherer                  // nil: /metrics is not found
+	Insecure  bool                                 // reachable from elsewhere without a sign-in: the page and the log say so
+	Proxy     *Proxy                               // who signs people in before the pages; nil: nobody
+	User      func(*http.Request) (ui.User, error) // who looks at the pages; nil: who a key says. It may answer [ui.ErrSignIn] or a [*ui.RefusedError]
+	ReadOnly  bool                                 // nobody may do anything on the pages; the lock API has its own roles
+	Cross     *http.CrossOriginProtection          // what other sites may send to the pages; nil: nothing
+	Database  string                               // what the pages call it
+	BasePath  string                               // where it is mounted, as in /pawl; empty or / is the root
+	Version   string
+	Logger    *slog.Logger // nil discards
 }
 
 func (c Config) withDefaults() Config {

@@ -30,8 +30,11 @@ var ErrSignIn = errors.New("ui: sign in first")
 
 // Config is what the pages show, and to whom.
 type Config struct {
-	Locks Locks
-	Jobs  Jobs
+	Locks     Locks
+	Jobs      Jobs
+	Approvals Approvals // nil: there are none here
+	Keys      Keys      // nil: there are none here
+	Acts      Acts      // nil: read only
 
 	Who      func(*http.Request) (User, error)                 // [ErrSignIn], a [*RefusedError], or any other error: it can't be known now
 	SignIn   func(*http.Request, string) (*http.Cookie, error) // the cookie for a key that was pasted; nil: nobody signs in here
@@ -52,6 +55,7 @@ func (c Config) withDefaults() Config {
 	if c.BasePath = strings.Trim(c.BasePath, "/"); c.BasePath != "" {
 		c.BasePath = "/" + c.BasePath
 	}
+	c.ReadOnly = c.ReadOnly || c.Acts == nil
 	if c.Wrong == nil {
 		c.Wrong = func() []string { return nil }
 	}

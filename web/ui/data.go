@@ -13,10 +13,16 @@ type Locks interface {
 	Show(ctx context.Context, lock string) (lockrepo.Info, error)
 	History(ctx context.Context, lock string, limit int, before int64) ([]lockrepo.Tenure, error)
 	Refusals(ctx context.Context, f lockrepo.RefusalFilter) ([]lockrepo.Refusal, error)
+	Audit(ctx context.Context, f lockrepo.AuditFilter) ([]lockrepo.AuditEntry, error)
+	AuditActions(ctx context.Context) ([]string, error)
 }
 
 // Jobs is what the pages ask of [*jobs.History].
 type Jobs interface {
 	Counts(ctx context.Context) (jobs.Counts, error)
 	Runs(ctx context.Context, f jobs.RunFilter) ([]jobs.RunRecord, error)
+	Job(ctx context.Context, name string) (jobs.JobSummary, error)
+	JobPage(ctx context.Context, f jobs.JobFilter) ([]jobs.JobSummary, error)
+	Latest(ctx context.Context, job, key string) (jobs.PeriodRecord, error)
+	Current(ctx context.Context, job string) (key string, err error)
 }
