@@ -59,7 +59,7 @@ func (g *gate) who(r *http.Request) (keys.Key, error) {
 	}
 	bearer, ok := bearerOf(r.Header)
 	if !ok {
-		return keys.Key{}, refuse(unauthorized, "This needs a key: send it as Authorization: Bearer pawl_…; a browser can't sign in yet.")
+		return keys.Key{}, refuse(unauthorized, "This needs a key: send it as Authorization: Bearer pawl_…; a browser signs in at /ui/sign-in.")
 	}
 	return g.check(r.WithContext(ctx), bearer)
 }

@@ -30,7 +30,7 @@ func actRefusal(err error) *RefusedError {
 		return notFound("Nothing is known of that period: it was never owed, or it is so old that it was removed.")
 	case errors.Is(err, jobs.ErrTooMany):
 		return &RefusedError{Status: http.StatusUnprocessableEntity, Title: "Too many at once", Detail: sentence(err.Error())}
-	case errors.As(err, &field), errors.As(err, &config):
+	case errors.As(err, &field), errors.As(err, &config), errors.Is(err, jobs.ErrState):
 		return &RefusedError{Status: http.StatusUnprocessableEntity, Title: "Not understood", Detail: sentence(err.Error())}
 	case errors.As(err, &decided):
 		return stale("Somebody was faster: "+decided.By+" has "+decided.State+" it.", "/ui/approvals", "All requests")

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -162,7 +163,7 @@ func (u *UI) decide(q *request) error {
 		return nil
 	}
 	decided, err := u.cfg.Acts.Decide(ctx, a.ID, q.person(), approve, note)
-	if err != nil && decided.State == approvals.Approved { // it is released; terminating the rest failed
+	if err != nil && decided.State == approvals.Approved && !errors.Is(err, approvals.ErrDecided) { // it is released; terminating the rest failed
 		u.cfg.Logger.WarnContext(ctx, "ui: after a release by force", "lock", decided.Lock, "error", err)
 		err = nil
 	}
