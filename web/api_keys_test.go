@@ -254,14 +254,14 @@ func TestWithoutADatabaseNobodyIsLetIn(t *testing.T) {
 	}
 }
 
-func TestThePageNeedsAReadersKeyAndSaysThatABrowserCantSignInYet(t *testing.T) {
+func TestThePageNeedsAReadersKeyAndSaysWhereABrowserSignsIn(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, nil)
 	a.ask(t, http.MethodGet, "/", "").is(t, http.StatusOK, "") // no key was ever made
 	bearer := as(a.key(t, lockkeys.Key{Name: "r", Role: lockkeys.Reader}))
 	eventually(t, "the key closes the page", func() bool { return a.ask(t, http.MethodGet, "/", "").status == http.StatusUnauthorized })
-	a.ask(t, http.MethodGet, "/", "").has(t, "browser can't sign in")
-	a.ask(t, http.MethodGet, "/problems/unauthorized", "").has(t, "A browser can't sign in to the page yet.")
+	a.ask(t, http.MethodGet, "/", "").has(t, "browser signs in at /ui/sign-in")
+	a.ask(t, http.MethodGet, "/problems/unauthorized", "").has(t, "A browser signs in at /ui/sign-in.")
 	a.ask(t, http.MethodGet, "/", "", bearer...).is(t, http.StatusOK, "")
 	a.ask(t, http.MethodGet, "/api/overview", "", bearer...).is(t, http.StatusOK, "")
 	for _, open := range []string{"/healthz", "/readyz", "/openapi.json", "/docs", "/problems/timeout"} {

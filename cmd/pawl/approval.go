@@ -122,10 +122,21 @@ func (c *cli) approvalShow() *cobra.Command {
 				}
 				yes := map[bool]string{true: "yes", false: "no"}
 				c.p.fields([][2]string{
-					{"request", fmt.Sprint(q.ID)}, {"state", q.State}, {"action", "release by force"}, {"lock", q.Lock}, {"token", token(q.Token)},
-					{"held now by", or(q.Holder)}, {"reason", q.Reason}, {"kill", yes[q.Kill]},
-					{"asked by", q.RequestedBy + " (" + q.RequestedByID + ")"}, {"asked at", at(&q.RequestedAt)}, {"until", at(&q.ExpiresAt)},
-					{"decided by", or(q.DecidedBy)}, {"decided at", at(q.DecidedAt)}, {"note", or(q.Note)}, {"one person", yes[q.Self]},
+					{"request", fmt.Sprint(q.ID)},
+					{"state", q.State},
+					{"action", "release by force"},
+					{"lock", q.Lock},
+					{"token", token(q.Token)},
+					{"held now by", or(q.Holder)},
+					{"reason", q.Reason},
+					{"kill", yes[q.Kill]},
+					{"asked by", q.RequestedBy + " (" + q.RequestedByID + ")"},
+					{"asked at", at(&q.RequestedAt)},
+					{"until", at(&q.ExpiresAt)},
+					{"decided by", or(q.DecidedBy)},
+					{"decided at", at(q.DecidedAt)},
+					{"note", or(q.Note)},
+					{"one person", yes[q.Self]},
 				})
 				return nil
 			})

@@ -160,7 +160,7 @@ func (c *cli) keyRevoke() *cobra.Command {
 	return &cobra.Command{
 		Use: "revoke NAME|ID", Short: "Revoke a key: within a second nobody answers it any more", Args: exactly("NAME|ID"),
 		Long: `Revoke a key. Every pawl serve refuses it within a second. Leases that it holds run out by themselves; to
-take one at once, see: pawl lock release.`,
+have one taken at once, see: pawl lock release.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withKeys(cmd.Context(), func(_ *database, store *keys.Store) error {
 				k, err := store.Revoke(cmd.Context(), args[0], actor())

@@ -244,6 +244,9 @@ func TestAStoppedGuardianDoesNotOutliveTheLease(t *testing.T) {
 func TestALeaseThatIsTakenAwayEndsItsCommandAtOnce(t *testing.T) {
 	t.Parallel()
 	db := pgtest.URL(t)
+	if code, _, said := runPawl(t, "approval", "single-operator", "on", "--database-url", db); code != codeOK {
+		t.Fatalf("exit code %d: %s", code, said)
+	}
 	p := start(t, nil, "run", "--lock", "x", "--ttl", "9s", "--database-url", db, "--", "sh", "-c",
 		"trap '' TERM; echo ready $PAWL_TOKEN; while :; do sleep 0.01; done")
 	seq := strings.TrimSpace(p.hears(t, 20*time.Second, "ready"))

@@ -98,7 +98,11 @@ func TestAnOldHolderIsRefusedByItsGuard(t *testing.T) {
 			return err
 		}
 		if outcome, err := pgtest.TryForce(ctx, pool, info.Lock, info.Token, "takes the day from its holder"); err != nil || outcome != "approved" {
+<<<<<<< HEAD
 			return fmt.Errorf("force: %s, %v", outcome, err)
+=======
+			return errors.Join(errors.New("force: "+outcome), err)
+>>>>>>> d2a7a71f2a4200306e1c00467d8c528e27bba32c
 		}
 		return nil
 	}

@@ -53,6 +53,12 @@ func TestRawSQLMeetsTheSameRules(t *testing.T) {
 	if !errors.As(err, &pg) || pg.ConstraintName != "approvals_two_people" {
 		t.Errorf("%v, want approvals_two_people", err)
 	}
+<<<<<<< HEAD
+=======
+	if _, err := s.pool.Exec(t.Context(), approve+`'cli:ann@desk', self = true`); !errors.As(err, &pg) || pg.Code != "PW007" {
+		t.Errorf("as a single operator's, which isn't set: %v, want PW007", err)
+	}
+>>>>>>> d2a7a71f2a4200306e1c00467d8c528e27bba32c
 	s.exec(t, approve+`'cli:bob@desk'`)
 	if _, err := s.pool.Exec(t.Context(), `update pawl.approvals set state = 'declined', note = 'after all'`); !errors.As(err, &pg) || pg.Code != "PW007" {
 		t.Errorf("a decision is changed: %v, want PW007", err)
@@ -74,3 +80,30 @@ func TestAtAnotherIsolationLevelNothingIsDone(t *testing.T) {
 	}
 	s.held(t)
 }
+<<<<<<< HEAD
+=======
+
+func TestRawSQLCannotApproveAfterTheTimeNorForALeaseReleasedBefore(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(t *testing.T, s *scene){
+		"after the time": func(t *testing.T, s *scene) { t.Helper(); s.late(t) },
+		"released before": func(t *testing.T, s *scene) {
+			t.Helper()
+			s.exec(t, `update pawl.tenures set ended_at = ended_at - interval '2 h'`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			s.asked(t, ann)
+			s.exec(t, `insert into pawl.tenures (lock, token, grant_id, ended_at, how) select name, token, grant_id, clock_timestamp(), 'forced' from pawl.locks`)
+			prepare(t, s)
+			_, err := s.pool.Exec(t.Context(), `update pawl.approvals set state = 'approved', decided_at = clock_timestamp(), decided_by = 'bob', decided_by_id = 'b'`)
+			var pg *pgconn.PgError
+			if !errors.As(err, &pg) || pg.Code != "PW007" {
+				t.Errorf("%v, want PW007", err)
+			}
+		})
+	}
+}
+>>>>>>> d2a7a71f2a4200306e1c00467d8c528e27bba32c

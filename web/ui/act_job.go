@@ -14,12 +14,23 @@ import (
 func jobFacts(j jobs.JobSummary) []fact {
 	facts := []fact{{Name: "Schedule", Value: firstOf(j.Words, j.Schedule)}, {Name: "State", Value: firstOf(j.HealthText, j.Health)}}
 	if j.LastRun != nil {
-		facts = append(facts, fact{Name: "Last run", Value: strings.ReplaceAll(j.LastRun.State, "_", " "), At: &j.LastRun.StartedAt, Href: addr("ui", "runs", j.LastRun.ID.String())})
+		facts = append(facts, fact{Name: "Last run began", At: &j.LastRun.StartedAt, Value: "and " + ended(j.LastRun.State), Href: addr("ui", "runs", j.LastRun.ID.String())})
 	}
 	if j.NextAt != nil && j.PausedAt == nil {
 		facts = append(facts, fact{Name: "Next", At: j.NextAt})
 	}
 	return append(facts, fact{Name: "Owed", Value: counted(j.Open), Href: addr("ui", "periods", j.Job) + "?state=open"})
+}
+
+// ended is a run's state as the end of a sentence.
+func ended(state string) string {
+	switch state {
+	case "running":
+		return "is running"
+	case "complete":
+		return "is complete"
+	}
+	return strings.ReplaceAll(state, "_", " ")
 }
 
 func firstOf(texts ...string) string {

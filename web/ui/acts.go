@@ -67,7 +67,7 @@ type crumb struct{ Path, Name string }
 // fact is one thing to know before.
 type fact struct {
 	Name, Value string
-	At          *time.Time // shown as a time; before Value, if that is there
+	At          *time.Time // shown as a time, with Value after it
 	Href        string     // below the base
 	Code        bool
 }

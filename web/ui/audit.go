@@ -122,6 +122,15 @@ func fieldTime(t time.Time, zone *time.Location) string {
 	return t.In(zone).Format("2006-01-02T15:04:05.999")
 }
 
+// named is what an entry that is about no lock and no job is about, as its detail says: a key.
+func named(detail json.RawMessage) string {
+	var of struct{ Name string }
+	if json.Unmarshal(detail, &of) != nil {
+		return ""
+	}
+	return of.Name
+}
+
 // facts are the parts of an entry's detail, by name, in words.
 func facts(detail json.RawMessage) []pair {
 	var all map[string]any

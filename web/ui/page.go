@@ -15,7 +15,7 @@ import (
 
 // templates are parsed when the first page is asked for: nothing happens on import.
 var templates = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("").Funcs(functions()).ParseFS(files, "templates/*.html"))
+	return template.Must(template.New("").Funcs(allFunctions()).ParseFS(files, "templates/*.html"))
 })
 
 // view is what a handler shows: the template of that name, with its data. Data holds no ages: they are made of times when
@@ -89,6 +89,14 @@ func (p *page) With(name, value string) string {
 		return at
 	}
 	return at + "?" + values.Encode()
+}
+
+// Query is the page's own query, with its question mark; empty: there is none.
+func (p *page) Query() string {
+	if _, query, ok := strings.Cut(p.Self, "?"); ok {
+		return "?" + query
+	}
+	return ""
 }
 
 // Next is the page's own address, further down the list.

@@ -21,6 +21,10 @@ func Routes() []Route {
 		actRoutes(),
 		recordRoutes(),
 		{{Method: http.MethodGet, Pattern: "/ui/locks", Role: keys.Reader, serve: (*UI).locks}},
+		{
+			{Method: http.MethodGet, Pattern: "/ui/jobs", Role: keys.Reader, serve: (*UI).jobs},
+			{Method: http.MethodGet, Pattern: "/ui/jobs/{job}", Role: keys.Reader, serve: (*UI).job},
+		},
 	} {
 		all = append(all, part...)
 	}
