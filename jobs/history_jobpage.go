@@ -138,9 +138,13 @@ select ` + jobColumns + `, definition, clock_timestamp() as now from pawl.schedu
 	case err != nil:
 		return s, err
 	case len(found) == 0:
-		return s, fmt.Errorf("%w %q: no schedule of that name is stored; list them with: pawl job ls", ErrUnknownJob, name)
+		return s, unknownJob(name)
 	}
 	return found[0], nil
+}
+
+func unknownJob(name string) error {
+	return fmt.Errorf("%w %q: no schedule of that name is stored; list them with: pawl job ls", ErrUnknownJob, name)
 }
 
 func (h *History) jobRows(ctx context.Context, tx pgx.Tx, sql string, args pgx.NamedArgs) ([]jobRow, error) {
@@ -184,5 +188,5 @@ func (j *jobRow) words() string {
 	if j.planErr != nil {
 		return ""
 	}
-	return schedule.Words(j.plan.spec())
+	return j.schedule.Words()
 }

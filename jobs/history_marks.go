@@ -13,15 +13,18 @@ import (
 const marksKept = 14
 
 const (
-	// A job's newest periods (a rerun is a row of its own, so more than are shown), the first of its line, and what waits.
-	// What was retried began with its first run, not with the last.
-	marksSQL = `
-select j.job, p.key, p.revision, p.state, coalesce(p.reason, '') as reason, p.scheduled_at, coalesce(p.waits, '') as waits,
+	// What a marked is read from: periods p. What was retried began with its first run, not with the last.
+	markedColumns = `
+p.job, p.key, p.revision, p.state, coalesce(p.reason, '') as reason, p.scheduled_at, coalesce(p.waits, '') as waits,
        coalesce(p.blocked_by, '') as blocked_by, p.attempts::int, p.ticks, p.not_before, p.late_at, p.due_at, p.ended_at,
-       p.origin in ('schedule', 'trigger') as timely, p.newest,
+       p.origin in ('schedule', 'trigger') as timely,
        case when p.attempts > 1 and p.started_at > p.late_at
             then (select r.started_at from pawl.runs r where r.job = p.job and r.key = p.key and r.revision = p.revision order by r.attempt limit 1)
-            else p.started_at end as started_at
+            else p.started_at end as started_at`
+
+	// A job's newest periods (a rerun is a row of its own, so more than are shown), the first of its line, and what waits.
+	marksSQL = `
+select ` + markedColumns + `, p.newest
   from unnest(@jobs::text[], @locks::text[]) j (job, lock) cross join lateral (
     (select *, true as newest from pawl.periods where job = j.job order by scheduled_at desc, key desc, revision desc limit 2 * @marks)
     union all

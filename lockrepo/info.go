@@ -64,7 +64,7 @@ type Tenure struct {
 	EndedAt    time.Time  `json:"ended_at"`  // of an expired or taken one: when the lease ran out
 	How        string     `json:"how"`       // released, expired, taken_over, reacquired or forced
 	Successor  *int64     `json:"successor"` // the next token, nil if none is known
-	Refusals   int64      `json:"refusals"`  // writes under this token that were refused, those that log mode let pass not among them
+	Refusals   int64      `json:"refusals"`  // writes under this token that were refused, those that log mode let pass not among them; 10,001: that many or more
 	Beats      int        `json:"beats"`
 	LongestGap Seconds    `json:"longest_gap"`
 

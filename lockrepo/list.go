@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -12,7 +13,8 @@ import (
 
 // Filter chooses locks. The zero Filter means the first 100 by name.
 type Filter struct {
-	Prefix string // of the name
+	Prefix string // of the name: what the caller may see
+	Query  string // of the name too: what a person looks for. Names are found by how they begin, never by what is in them: no index could
 	State  string // held, stale or free; empty: all
 	After  string // names after this one: the last of the page before
 	Limit  int    // 1 to 1000; 0: 100
@@ -31,8 +33,8 @@ func checkLimit(n int) (int, error) {
 	return n, nil
 }
 
-// $1 name, or the smallest that may be; with inPage also $2 state, $3 after, $4 limit; with below $5: it is read from the index
-// of the names, whose order is that of their bytes.
+// $1 name, or the smallest that may be; with inPage also $2 after, $3 limit; with below $4: it is read from the index of the names,
+// whose order is that of their bytes, or from that of the leased ones.
 const (
 	infoSQL = `
 select l.name, s.state, coalesce(l.holder, ''), coalesce(l.key, ''), l.token, l.acquired_at, l.renewed_at, l.expires_at,
@@ -42,30 +44,55 @@ select l.name, s.state, coalesce(l.holder, ''), coalesce(l.key, ''), l.token, l.
   left join pawl.runs r on r.lock = l.name and r.ended_at is null and r.token = l.token
 `
 	byName   = ` where l.name = $1::text`
-	inPage   = ` where l.name >= $1::text and l.name > $3::text and ($2::text = '' or s.state = $2::text)`
-	below    = ` and l.name < $5::text`
-	nameSort = ` order by l.name limit $4::int`
+	inPage   = ` where l.name >= $1::text and l.name > $2::text`
+	below    = ` and l.name < $4::text`
+	leased   = ` and l.grant_id is not null and s.state = `
+	nameSort = ` order by l.name limit $3::int`
 )
 
 // List returns locks by name, byte by byte.
 func (r *Repo) List(ctx context.Context, f Filter) ([]Info, error) {
-	n, err := checkLimit(f.Limit)
+	sql, args, err := f.sql()
 	if err != nil {
 		return nil, fmt.Errorf("lockrepo: list: %w", err)
 	}
+	if sql == "" {
+		return []Info{}, nil
+	}
+	return r.infos(ctx, sql, args...)
+}
+
+// sql is empty where no name can begin with both Prefix and Query.
+func (f Filter) sql() (sql string, args []any, err error) {
+	n, err := checkLimit(f.Limit)
+	if err == nil {
+		err = checkTexts("prefix", f.Prefix, "query", f.Query, "after", f.After)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	sql = infoSQL + inPage
 	switch f.State {
-	case "", Held, Stale, Free:
+	case "":
+	case Held, Stale:
+		sql += leased + "'" + f.State + "'"
+	case Free:
+		sql += ` and l.grant_id is null`
 	default:
-		return nil, badInput("lockrepo: list: state %q: give held, stale or free", f.State)
+		return "", nil, badInput("state %q: give held, stale or free", f.State)
 	}
-	if !isText(f.Prefix) || !isText(f.After) {
-		return nil, badInput("lockrepo: list: prefix %q or after %q is not UTF-8 text: remove the bytes that are not", f.Prefix, f.After)
+	prefix := f.Prefix
+	if len(f.Query) > len(prefix) {
+		prefix = f.Query
 	}
-	sql, args := infoSQL+inPage, []any{f.Prefix, f.State, f.After, n}
-	if end := afterAll(f.Prefix); end != "" {
+	if !strings.HasPrefix(prefix, f.Prefix) || !strings.HasPrefix(prefix, f.Query) {
+		return "", nil, nil
+	}
+	args = []any{prefix, f.After, n}
+	if end := afterAll(prefix); end != "" {
 		sql, args = sql+below, append(args, end)
 	}
-	return r.infos(ctx, sql+nameSort, args...)
+	return sql + nameSort, args, nil
 }
 
 // afterAll is the smallest text after all that begins with prefix; empty: there

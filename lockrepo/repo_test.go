@@ -21,7 +21,7 @@ func TestBadInputIsRefusedInOneSentence(t *testing.T) {
 		"Config.Margin is 20s":             func() error { _, err := New(Config{Pool: pool, Margin: 20 * time.Second}); return err },
 		"Config.Grace is -1s":              func() error { _, err := New(Config{Pool: pool, Grace: -time.Second}); return err },
 		`state "busy": give held, stale`:   func() error { _, err := r.List(t.Context(), Filter{State: "busy"}); return err },
-		"limit 1001: give one between 1":   func() error { _, err := r.StaleClaims(t.Context(), 1001); return err },
+		"limit 1001: give one between 1":   func() error { _, err := r.StaleClaims(t.Context(), StaleFilter{Limit: 1001}); return err },
 		"before is negative":               func() error { _, err := r.History(t.Context(), "x", 1, -1); return err },
 		`lockrepo: no such lock: "nobody"`: func() error { _, err := r.Show(t.Context(), "nobody"); return err },
 	} {

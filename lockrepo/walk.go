@@ -64,7 +64,9 @@ func (w *walk) between(from, to time.Time) {
 
 // sql is the rest of a statement that has said what to select from the table.
 func (w *walk) sql(limit string) string {
-	row := func(names []string, id string) string { return "(" + strings.Join(append(names[:len(names):len(names)], id), ", ") + ")" }
+	row := func(names []string, id string) string {
+		return "(" + strings.Join(append(names[:len(names):len(names)], id), ", ") + ")"
+	}
 	conds := append([]string{
 		row(w.cols, "id") + " >= " + row(w.vals, w.from),
 		row(w.cols, "id") + " < " + row(w.vals, w.to),

@@ -38,7 +38,7 @@ type Keys interface {
 // Locks is what the page asks of [*lockrepo.Repo].
 type Locks interface {
 	ui.Locks
-	StaleClaims(ctx context.Context, limit int) ([]lockrepo.Tenure, error)
+	StaleClaims(ctx context.Context, f lockrepo.StaleFilter) ([]lockrepo.Tenure, error)
 }
 
 // Jobs is what the page asks of [*jobs.History].

@@ -169,7 +169,9 @@ type broken struct {
 
 func (b broken) List(context.Context, lockrepo.Filter) ([]lockrepo.Info, error) { return nil, b.err }
 
-func (b broken) StaleClaims(context.Context, int) ([]lockrepo.Tenure, error) { return nil, b.err }
+func (b broken) StaleClaims(context.Context, lockrepo.StaleFilter) ([]lockrepo.Tenure, error) {
+	return nil, b.err
+}
 
 func (b broken) Refusals(context.Context, lockrepo.RefusalFilter) ([]lockrepo.Refusal, error) {
 	return nil, b.err

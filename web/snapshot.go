@@ -91,7 +91,9 @@ func (s *snapshots) read(ctx context.Context) *snapshot {
 		})
 	})
 	all.Go(func() {
-		n.Stale = ask(func() ([]lockrepo.Tenure, error) { return s.locks.StaleClaims(ctx, most+1) })
+		n.Stale = ask(func() ([]lockrepo.Tenure, error) {
+			return s.locks.StaleClaims(ctx, lockrepo.StaleFilter{Limit: most + 1})
+		})
 	})
 	refusals := func(kind string) part[lockrepo.Refusal] {
 		return ask(func() ([]lockrepo.Refusal, error) {

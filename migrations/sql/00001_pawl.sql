@@ -62,7 +62,10 @@ create table pawl.tenures (
 create unique index tenures_grant on pawl.tenures (grant_id, lock);   -- an ended grant is refused
 create index tenures_ended on pawl.tenures (ended_at);   -- what was active last; written at its end, as rows come in this order
 create index tenures_holder on pawl.tenures (lock, holder) where key <> '';   -- who once held it, of the API's callers
-create index tenures_stale on pawl.tenures (ended_at) where how in ('expired', 'taken_over', 'forced');
+create index tenures_stale on pawl.tenures (ended_at, lock, token) where how in ('expired', 'taken_over', 'forced');
+create index tenures_stale_lock on pawl.tenures ((how <> 'released'), lock, ended_at, token)   -- in an order that the primary key has no part of
+ where how in ('expired', 'taken_over', 'forced');
+create index tenures_open on pawl.tenures (ended_at, lock, token) where how in ('expired', 'forced') and successor is null;
 
 -- Writes that the fence turned away, and those that a table protected in log mode let pass. nth numbers the former
 -- alone: a counter reads the highest, which doesn't fall when history is pruned.
@@ -149,7 +152,7 @@ create table pawl.runs (
     attempt    smallint not null,
     lock       text collate "C" not null,
     token      bigint not null,
-    holder     text,
+    holder     text collate "C",
     delivery   bigint,
     state      text collate "C" not null default 'running',     -- complete, failed, timed_out, lost, drained, cancelled, skipped
     started_at timestamptz not null default clock_timestamp(),

@@ -20,6 +20,7 @@ type Locks interface {
 // Jobs is what the pages ask of [*jobs.History].
 type Jobs interface {
 	Counts(ctx context.Context) (jobs.Counts, error)
+	Periods(ctx context.Context, f jobs.PeriodFilter) ([]jobs.PeriodRecord, error)
 	JobPage(ctx context.Context, f jobs.JobFilter) ([]jobs.JobSummary, error)
 	Job(ctx context.Context, name string) (jobs.JobSummary, error)
 	Runs(ctx context.Context, f jobs.RunFilter) ([]jobs.RunRecord, error)

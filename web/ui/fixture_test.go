@@ -1,6 +1,7 @@
 package ui_test
 
 import (
+	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -137,3 +138,16 @@ func eventually(t *testing.T, what string, fact func() bool) {
 	t.Helper()
 	pgtest.Eventually(t, 10*time.Second, what, fact)
 }
+
+// between is what stands between two texts.
+func between(t *testing.T, body, before, after string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(body, before)
+	inner, _, ok := strings.Cut(rest, after)
+	if !found || !ok {
+		t.Fatalf("nothing between %q and %q", before, after)
+	}
+	return inner
+}
+
+func unescape(attribute string) string { return html.UnescapeString(attribute) }

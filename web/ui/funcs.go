@@ -20,6 +20,7 @@ func pieces() template.FuncMap {
 		"told":        told,
 		"healthclass": healthClass,
 		"runclass":    runClass,
+		"periodclass": periodClass,
 		"took":        took,
 		"words":       func(state string) string { return strings.ReplaceAll(state, "_", " ") },
 		"brief":       brief,

@@ -24,6 +24,8 @@ func Routes() []Route {
 		{
 			{Method: http.MethodGet, Pattern: "/ui/jobs", Role: keys.Reader, serve: (*UI).jobs},
 			{Method: http.MethodGet, Pattern: "/ui/jobs/{job}", Role: keys.Reader, serve: (*UI).job},
+			{Method: http.MethodGet, Pattern: "/ui/periods/{job}", Role: keys.Reader, serve: (*UI).periods},
+			{Method: http.MethodGet, Pattern: "/ui/runs", Role: keys.Reader, serve: (*UI).runs},
 		},
 	} {
 		all = append(all, part...)
