@@ -24,8 +24,6 @@ type Jobs interface {
 	JobPage(ctx context.Context, f jobs.JobFilter) ([]jobs.JobSummary, error)
 	Job(ctx context.Context, name string) (jobs.JobSummary, error)
 	Runs(ctx context.Context, f jobs.RunFilter) ([]jobs.RunRecord, error)
-	Job(ctx context.Context, name string) (jobs.JobSummary, error)
-	JobPage(ctx context.Context, f jobs.JobFilter) ([]jobs.JobSummary, error)
 	Latest(ctx context.Context, job, key string) (jobs.PeriodRecord, error)
 	Current(ctx context.Context, job string) (key string, err error)
 }
