@@ -65,6 +65,18 @@ func (p *Proxy) before(otherwise func(*http.Request) (ui.User, error)) func(*htt
 	}
 }
 
+// Trusting is what other sites may send to the pages, for [Config]: forms from these origins only, such as
+// https://pawl.example.com, which a proxy that changes the host's name serves the pages at.
+func Trusting(origins ...string) (*http.CrossOriginProtection, error) {
+	cross := http.NewCrossOriginProtection()
+	for _, o := range origins {
+		if err := cross.AddTrustedOrigin(o); err != nil {
+			return nil, fmt.Errorf("web: trusted origin %q: use a scheme and a host, such as https://pawl.example.com", o)
+		}
+	}
+	return cross, nil
+}
+
 func (p *Proxy) near(r *http.Request) bool {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	return err == nil && slices.ContainsFunc(p.Networks, func(n netip.Prefix) bool { return n.Contains(at.Addr().Unmap().WithZone("")) })

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"pawl/internal/pgtest"
+	"pawl/jobs"
 	"pawl/lockrepo/approvals"
 	lockkeys "pawl/lockrepo/keys"
 	"pawl/web"
@@ -20,7 +21,7 @@ func TestAProxysHeaderIsBelievedOnlyFromItsNetworks(t *testing.T) {
 	at := func(network string) func(header ...string) reply {
 		store := lockkeys.New(pool)
 		srv := on(t, pool, func(c *web.Config) {
-			c.Keys, c.Acts, c.Approvals = store, web.NewActs(pool, store, nil), approvals.New(pool, nil)
+			c.Keys, c.Acts, c.Approvals = store, web.NewActs(jobs.NewOperator(pool), approvals.New(pool, nil), store), approvals.New(pool, nil)
 			c.Proxy = &web.Proxy{
 				Header: "X-Forwarded-User", Networks: []netip.Prefix{netip.MustParsePrefix(network)}, Operators: []string{"ann"}, Approvers: []string{"bob"},
 				Logger: slog.New(slog.NewTextHandler(&log, nil)),

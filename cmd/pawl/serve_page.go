@@ -60,7 +60,7 @@ func newPage(ctx context.Context, base *pgxpool.Pool, registry *prometheus.Regis
 
 // admit lets in who has a key of the store, and makes keys there.
 func (g *page) admit(store *keys.Store) {
-	g.cfg.Keys, g.cfg.Acts = store, web.NewActs(g.acts, store, g.log)
+	g.cfg.Keys, g.cfg.Acts = store, web.NewActs(jobs.NewOperator(g.acts), approvals.New(g.acts, g.log), store)
 }
 
 // adopt refuses a copy that was restored elsewhere.

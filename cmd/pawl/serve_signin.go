@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net/http"
 	"net/netip"
 	"strings"
 
@@ -41,13 +40,9 @@ func (f *pageFlags) check() error { return f.apply(&web.Config{}) }
 // apply makes them part of what is served.
 func (f *pageFlags) apply(cfg *web.Config) (err error) {
 	cfg.ReadOnly = f.readOnly
-	cross := http.NewCrossOriginProtection()
-	for _, o := range f.origins {
-		if err := cross.AddTrustedOrigin(o); err != nil {
-			return usage("--trusted-origin is %q: use a scheme and a host, such as https://pawl.example.com", o)
-		}
+	if cfg.Cross, err = web.Trusting(f.origins...); err != nil {
+		return &coded{codeUsage, err}
 	}
-	cfg.Cross = cross
 	if f.header == "" {
 		if len(f.networks)+len(f.operators)+len(f.approvers) > 0 {
 			return usage("--proxy-networks, --proxy-operators or --proxy-approvers are given without --proxy-header: name the header too, such as X-Forwarded-User")

@@ -3,7 +3,6 @@ package settlement
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"testing"
@@ -98,11 +97,7 @@ func TestAnOldHolderIsRefusedByItsGuard(t *testing.T) {
 			return err
 		}
 		if outcome, err := pgtest.TryForce(ctx, pool, info.Lock, info.Token, "takes the day from its holder"); err != nil || outcome != "approved" {
-<<<<<<< HEAD
-			return fmt.Errorf("force: %s, %v", outcome, err)
-=======
 			return errors.Join(errors.New("force: "+outcome), err)
->>>>>>> d2a7a71f2a4200306e1c00467d8c528e27bba32c
 		}
 		return nil
 	}

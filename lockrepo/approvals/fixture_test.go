@@ -75,15 +75,9 @@ func (s *scene) run(t *testing.T, sql string, args ...any) string {
 	return v
 }
 
-<<<<<<< HEAD
-func (s *scene) exec(t *testing.T, sql string, args ...any) {
-	t.Helper()
-	if _, err := s.pool.Exec(t.Context(), sql, args...); err != nil {
-=======
 func (s *scene) exec(t *testing.T, sql string) {
 	t.Helper()
 	if _, err := s.pool.Exec(t.Context(), sql); err != nil {
->>>>>>> d2a7a71f2a4200306e1c00467d8c528e27bba32c
 		t.Fatalf("%s: %v", sql, err)
 	}
 }

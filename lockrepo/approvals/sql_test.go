@@ -53,12 +53,9 @@ func TestRawSQLMeetsTheSameRules(t *testing.T) {
 	if !errors.As(err, &pg) || pg.ConstraintName != "approvals_two_people" {
 		t.Errorf("%v, want approvals_two_people", err)
 	}
-<<<<<<< HEAD
-=======
 	if _, err := s.pool.Exec(t.Context(), approve+`'cli:ann@desk', self = true`); !errors.As(err, &pg) || pg.Code != "PW007" {
 		t.Errorf("as a single operator's, which isn't set: %v, want PW007", err)
 	}
->>>>>>> d2a7a71f2a4200306e1c00467d8c528e27bba32c
 	s.exec(t, approve+`'cli:bob@desk'`)
 	if _, err := s.pool.Exec(t.Context(), `update pawl.approvals set state = 'declined', note = 'after all'`); !errors.As(err, &pg) || pg.Code != "PW007" {
 		t.Errorf("a decision is changed: %v, want PW007", err)
@@ -80,8 +77,6 @@ func TestAtAnotherIsolationLevelNothingIsDone(t *testing.T) {
 	}
 	s.held(t)
 }
-<<<<<<< HEAD
-=======
 
 func TestRawSQLCannotApproveAfterTheTimeNorForALeaseReleasedBefore(t *testing.T) {
 	t.Parallel()
@@ -106,4 +101,3 @@ func TestRawSQLCannotApproveAfterTheTimeNorForALeaseReleasedBefore(t *testing.T)
 		})
 	}
 }
->>>>>>> d2a7a71f2a4200306e1c00467d8c528e27bba32c

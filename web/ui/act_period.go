@@ -35,8 +35,11 @@ func (u *UI) periodAct(ctx context.Context, verb, job, key string) (*actPage, jo
 		Title: verb + " ", Of: job + ", period " + key, Button: verb + " " + key + " of " + job, Back: crumb{back.Path, "Leave it"},
 		Crumbs: []crumb{{"/ui/jobs", "Jobs"}, {addr("ui", "jobs", job), job}, back},
 		Facts: []fact{
-			{Name: "Period", Value: p.Key}, {Name: "It is", Value: p.State}, {Name: "Revision", Value: strconv.Itoa(p.Revision)},
-			{Name: "Scheduled at", At: &p.ScheduledAt}, {Name: "Attempts", Value: strconv.Itoa(p.Attempts), Href: addr("ui", "runs") + "?job=" + url.QueryEscape(job)},
+			{Name: "Period", Value: p.Key},
+			{Name: "It is", Value: p.State},
+			{Name: "Revision", Value: strconv.Itoa(p.Revision)},
+			{Name: "Scheduled at", At: &p.ScheduledAt},
+			{Name: "Attempts", Value: strconv.Itoa(p.Attempts), Href: addr("ui", "runs") + "?job=" + url.QueryEscape(job)},
 		},
 		Hidden: []pair{{"revision", strconv.Itoa(p.Revision)}, {"state", p.State}},
 	}

@@ -17,15 +17,15 @@ import (
 
 const why = "worker hangs, pager 4471"
 
-// held takes a lock, as its holder.
-func (s *staffed) held(t *testing.T, lock, holder string) *lockrepo.Lease {
+// held takes the lock ledger, as its holder.
+func (s *staffed) held(t *testing.T, holder string) *lockrepo.Lease {
 	t.Helper()
 	repo, err := lockrepo.New(lockrepo.Config{Pool: s.pool})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(repo.Close)
-	lease, err := repo.AcquireRequest(t.Context(), lockrepo.Request{Lock: lock, Holder: holder})
+	lease, err := repo.AcquireRequest(t.Context(), lockrepo.Request{Lock: "ledger", Holder: holder})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func (s *staffed) write(t *testing.T, token fence.Token) error {
 func TestTwoPeopleReleaseALockAndTheOldHoldersWriteIsRefused(t *testing.T) {
 	t.Parallel()
 	s := staff(t, "select", nil)
-	lease := s.held(t, "ledger", "worker-1")
+	lease := s.held(t, "worker-1")
 	page := s.get(t, "ann", "/ui/locks/ledger/release")
 	page.is(t, http.StatusOK)
 	page.has(t, "What happens", "You cannot approve your own request", "worker-1 is not killed", `name="kill"`, "Request release of ledger")
@@ -67,7 +67,7 @@ func TestTwoPeopleReleaseALockAndTheOldHoldersWriteIsRefused(t *testing.T) {
 	if err := s.write(t, lease.Token); !errors.Is(err, fence.ErrNotHeld) {
 		t.Errorf("the old holder's write = %v, want ErrNotHeld", err)
 	}
-	next := s.held(t, "ledger", "worker-2")
+	next := s.held(t, "worker-2")
 	if err := s.write(t, lease.Token); !errors.Is(err, fence.ErrStale) {
 		t.Errorf("the old holder's write = %v, want ErrStale", err)
 	}
@@ -86,7 +86,7 @@ func TestTwoPeopleReleaseALockAndTheOldHoldersWriteIsRefused(t *testing.T) {
 func TestAReleaseNeedsAReasonAndKeepsWhatWasWritten(t *testing.T) {
 	t.Parallel()
 	s := staff(t, "select", nil)
-	s.held(t, "ledger", "worker-1")
+	s.held(t, "worker-1")
 	got := s.post(t, "ann", "/ui/locks/ledger/release", s.form(t, "ann", "/ui/locks/ledger/release", "reason", "stuck <b>", "kill", "yes"))
 	got.is(t, http.StatusUnprocessableEntity)
 	got.has(t, `role="alert"`, `aria-invalid="true"`, "stuck &lt;b&gt;</textarea>", "at least 10", `value="yes" checked`)
@@ -98,12 +98,12 @@ func TestAReleaseNeedsAReasonAndKeepsWhatWasWritten(t *testing.T) {
 func TestAReleaseThatWasMadeForAnotherHolderIsRefused(t *testing.T) {
 	t.Parallel()
 	s := staff(t, "select", nil)
-	s.held(t, "ledger", "worker-1")
+	s.held(t, "worker-1")
 	form := s.form(t, "ann", "/ui/locks/ledger/release", "reason", why)
 	if _, err := s.pool.Exec(t.Context(), `update pawl.locks set expires_at = now() - interval '1 s' where name = 'ledger'`); err != nil {
 		t.Fatal(err)
 	}
-	next := s.held(t, "ledger", "worker-2")
+	next := s.held(t, "worker-2")
 	got := s.post(t, "ann", "/ui/locks/ledger/release", form)
 	got.is(t, http.StatusConflict)
 	got.has(t, "The holder has changed", "Nothing was released")
@@ -118,7 +118,7 @@ func TestAReleaseThatWasMadeForAnotherHolderIsRefused(t *testing.T) {
 	if _, err := s.pool.Exec(t.Context(), `update pawl.locks set expires_at = now() - interval '1 s' where name = 'ledger'`); err != nil {
 		t.Fatal(err)
 	}
-	last := s.held(t, "ledger", "worker-3")
+	last := s.held(t, "worker-3")
 	s.post(t, "bob", "/ui/approvals/1", url.Values{"decision": {"approve"}}).is(t, http.StatusConflict)
 	if err := s.write(t, last.Token); err != nil {
 		t.Errorf("the last holder's write = %v", err)
@@ -129,7 +129,7 @@ func TestAReleaseThatWasMadeForAnotherHolderIsRefused(t *testing.T) {
 func TestOfTwoWhoApproveAtOnceOneIsToldWhoWasFaster(t *testing.T) {
 	t.Parallel()
 	s := staff(t, "select", nil)
-	s.held(t, "ledger", "worker-1")
+	s.held(t, "worker-1")
 	s.post(t, "ann", "/ui/locks/ledger/release", s.form(t, "ann", "/ui/locks/ledger/release", "reason", why)).goes(t, "/ui/approvals/1")
 	answers := make([]reply, 2)
 	var all sync.WaitGroup
@@ -151,7 +151,7 @@ func TestOfTwoWhoApproveAtOnceOneIsToldWhoWasFaster(t *testing.T) {
 func TestASingleOperatorApprovesAloneAndThePageSaysSo(t *testing.T) {
 	t.Parallel()
 	s := staff(t, `insert into pawl.settings (name, value, changed_by) values ('single_operator', 'true', 'test')`, nil)
-	s.held(t, "ledger", "worker-1")
+	s.held(t, "worker-1")
 	s.get(t, "bob", "/ui/locks/ledger/release").has(t, "Single operator is set")
 	s.get(t, "ann", "/ui/locks/ledger/release").has(t, "Another person") // she may not approve
 	s.post(t, "bob", "/ui/locks/ledger/release", s.form(t, "bob", "/ui/locks/ledger/release", "reason", why)).goes(t, "/ui/approvals/1")
@@ -182,7 +182,7 @@ select 'force_release', 'x', case when n > 240 then 7 else 5 end, 'reason number
 func TestReadOnlyRefusesEvenAnApprover(t *testing.T) {
 	t.Parallel()
 	s := staff(t, "select", func(c *web.Config) { c.ReadOnly = true })
-	s.held(t, "ledger", "worker-1")
+	s.held(t, "worker-1")
 	got := s.get(t, "bob", "/ui/locks/ledger/release")
 	got.is(t, http.StatusForbidden)
 	got.has(t, "read only")

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"pawl/internal/pgtest"
+	"pawl/jobs"
 	"pawl/lockrepo/approvals"
 	"pawl/lockrepo/keys"
 	"pawl/web"
@@ -34,7 +35,9 @@ func staff(t *testing.T, sql string, change func(*web.Config)) *staffed {
 	}
 	s := &staffed{pool: pool, store: keys.New(pool), bearer: map[string]string{}}
 	for _, k := range []keys.Key{
-		{Name: "ann", Role: keys.Operator}, {Name: "bob", Role: keys.Operator, Approver: true}, {Name: "cas", Role: keys.Operator, Approver: true},
+		{Name: "ann", Role: keys.Operator},
+		{Name: "bob", Role: keys.Operator, Approver: true},
+		{Name: "cas", Role: keys.Operator, Approver: true},
 		{Name: "eve", Role: keys.Reader},
 	} {
 		k.CreatedBy = "test"
@@ -45,7 +48,7 @@ func staff(t *testing.T, sql string, change func(*web.Config)) *staffed {
 		s.bearer[k.Name] = bearer
 	}
 	s.Server = on(t, pool, func(c *web.Config) {
-		c.Keys, c.Acts, c.Approvals = s.store, web.NewActs(pool, s.store, nil), approvals.New(pool, nil)
+		c.Keys, c.Acts, c.Approvals = s.store, web.NewActs(jobs.NewOperator(pool), approvals.New(pool, nil), s.store), approvals.New(pool, nil)
 		if change != nil {
 			change(c)
 		}
@@ -54,9 +57,9 @@ func staff(t *testing.T, sql string, change func(*web.Config)) *staffed {
 }
 
 // get asks for a page as somebody.
-func (s *staffed) get(t *testing.T, who, path string, header ...string) reply {
+func (s *staffed) get(t *testing.T, who, path string) reply {
 	t.Helper()
-	return send(t, http.MethodGet, s.URL+path, append(header, "Cookie", "pawl_key="+s.bearer[who])...)
+	return send(t, http.MethodGet, s.URL+path, "Cookie", "pawl_key="+s.bearer[who])
 }
 
 // post sends a form as somebody, as a browser does from the same page.
@@ -129,9 +132,9 @@ var tags = regexp.MustCompile(`(?s)<head>.*</head>|<header.*?</header>|<[^>]*>|\
 func text(body string) string { return strings.TrimSpace(tags.ReplaceAllString(body, " ")) }
 
 // one is a value of the database, as text.
-func one(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) (value string) {
+func one(t *testing.T, pool *pgxpool.Pool, sql string) (value string) {
 	t.Helper()
-	if err := pool.QueryRow(t.Context(), sql, args...).Scan(&value); err != nil {
+	if err := pool.QueryRow(t.Context(), sql).Scan(&value); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 	return value

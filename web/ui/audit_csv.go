@@ -34,9 +34,8 @@ func (u *UI) auditCSV(q *request) error {
 			_ = out.Write(csvRow(e))
 		}
 		out.Flush()
-		switch {
-		case out.Error() != nil || len(entries) < perRead || q.r.Method == http.MethodHead:
-			return nil // it is whole, or the reader has gone
+		if gone := out.Error() != nil; gone || len(entries) < perRead || q.r.Method == http.MethodHead {
+			return nil // it is whole, or nobody reads on
 		}
 		_ = conn.Flush()
 		_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every server can

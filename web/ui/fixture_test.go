@@ -73,7 +73,7 @@ func on(t *testing.T, pool *pgxpool.Pool, change func(*web.Config)) *httptest.Se
 	t.Cleanup(locks.Close)
 	history := jobs.NewHistory(pool)
 	cfg := web.Config{
-		Locks: locks, Jobs: history, Approvals: approvals.New(pool, nil), Acts: web.NewActs(pool, nil, nil), API: locks, Version: "test", Database: "orders",
+		Locks: locks, Jobs: history, Approvals: approvals.New(pool, nil), Acts: web.NewActs(jobs.NewOperator(pool), approvals.New(pool, nil), nil), API: locks, Version: "test", Database: "orders",
 	}
 	if change != nil {
 		change(&cfg)

@@ -61,7 +61,7 @@ func TestAReaderAndAReadOnlyPageChangeNothing(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := staff(t, days, c.change)
-			s.held(t, "ledger", "worker-1")
+			s.held(t, "worker-1")
 			if _, err := s.pool.Exec(t.Context(), `select pawl.request_release('ledger', (select token from pawl.locks where name = 'ledger'), 'worker hangs, pager', false, 'x', 'x', true)`); err != nil {
 				t.Fatal(err)
 			}
