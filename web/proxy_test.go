@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"pawl/internal/pgtest"
@@ -62,5 +63,24 @@ func TestAProxyThatCantBeUsedIsRefused(t *testing.T) {
 	}
 	if err := (&web.Proxy{Header: "X-Forwarded-User", Networks: some, Role: lockkeys.Operator}).Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestThePagesWarnUntilTheFirstKeyIsMade(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	store := lockkeys.New(pool)
+	srv := on(t, pool, func(c *web.Config) { c.Keys, c.Insecure = store, true })
+	const warning = "No sign-in: no key was ever made"
+	if got := send(t, http.MethodGet, srv.URL+"/ui/locks"); !strings.Contains(got.body, warning) {
+		t.Errorf("no warning: %s", got.body)
+	}
+	bearer, _, err := store.Create(t.Context(), lockkeys.Key{Name: "r", Role: lockkeys.Reader, CreatedBy: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := send(t, http.MethodGet, srv.URL+"/ui/locks", "Cookie", "pawl_key="+bearer)
+	if got.status != http.StatusOK || strings.Contains(got.body, warning) {
+		t.Errorf("%d %s", got.status, got.body)
 	}
 }

@@ -187,3 +187,16 @@ func TestReadOnlyRefusesEvenAnApprover(t *testing.T) {
 	got.is(t, http.StatusForbidden)
 	got.has(t, "read only")
 }
+
+func TestWithoutRequestsThereIsNoPageOfThem(t *testing.T) {
+	t.Parallel()
+	srv, _ := open(t, story, func(c *web.Config) { c.Approvals = nil })
+	for _, path := range []string{"/ui/approvals", "/ui/approvals/1"} {
+		send(t, http.MethodGet, srv.URL+path).is(t, http.StatusNotFound)
+	}
+	got := send(t, http.MethodDelete, srv.URL+"/ui/approvals/1")
+	got.is(t, http.StatusMethodNotAllowed)
+	if allow := got.header.Get("Allow"); allow != "GET, HEAD, POST" {
+		t.Errorf("Allow: %s", allow)
+	}
+}

@@ -34,8 +34,8 @@ func (u *UI) auditCSV(q *request) error {
 			_ = out.Write(csvRow(e))
 		}
 		out.Flush()
-		if gone := out.Error() != nil; gone || len(entries) < perRead || q.r.Method == http.MethodHead {
-			return nil // it is whole, or nobody reads on
+		if !readsOn(out) || len(entries) < perRead || q.r.Method == http.MethodHead {
+			return nil
 		}
 		_ = conn.Flush()
 		_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every server can
@@ -46,6 +46,9 @@ func (u *UI) auditCSV(q *request) error {
 		}
 	}
 }
+
+// readsOn tells that what was written so far has arrived; who has gone needs no more.
+func readsOn(out *csv.Writer) bool { return out.Error() == nil }
 
 const writeTimeout = 30 * time.Second // of one part of a file
 

@@ -155,3 +155,35 @@ func TestARequestFromAnotherSiteChangesNothing(t *testing.T) {
 		}
 	}
 }
+
+var address = regexp.MustCompile(`(?:href|src|action|data-hx-get)="([^"]*)"`)
+
+func TestNothingOnAnyPageLeavesTheBasePath(t *testing.T) {
+	t.Parallel()
+	s := staff(t, days, func(c *web.Config) { c.BasePath = "/a/b/" })
+	s.held(t, "worker-1")
+	if _, err := s.pool.Exec(t.Context(), `select pawl.request_release('ledger', (select token from pawl.locks where name = 'ledger'), 'worker hangs, pager', false, 'x', 'x', true)`); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, r := range ui.Routes() {
+		if r.Method != http.MethodGet || r.Role == "" {
+			continue
+		}
+		path := "/a/b" + filled(r.Pattern)
+		got := s.get(t, "bob", path)
+		if got.status != http.StatusOK {
+			continue // of those that have no such thing here
+		}
+		for _, a := range address.FindAllStringSubmatch(got.body, -1) {
+			n++
+			if to := a[1]; !strings.HasPrefix(to, "/a/b/") && !strings.HasPrefix(to, "#") {
+				t.Errorf("%s leads to %s", path, to)
+			}
+		}
+	}
+	if n < 300 {
+		t.Errorf("%d addresses only", n)
+	}
+	s.post(t, "bob", "/a/b/ui/jobs/settle/pause", url.Values{"reason": {why}}).goes(t, "/a/b/ui/jobs/settle")
+}
