@@ -79,6 +79,9 @@ func TestAReaderAndAReadOnlyPageChangeNothing(t *testing.T) {
 				if got.status != http.StatusForbidden {
 					t.Errorf("%s %s = %d, want 403", r.Method, path, got.status)
 				}
+				if r.Decides && c.who == "eve" { // before the database would say so
+					got.has(t, "You are a reader who may not approve")
+				}
 			}
 			if after := one(t, s.pool, everything); after != before {
 				t.Error("something has changed")
