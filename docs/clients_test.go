@@ -191,6 +191,26 @@ func TestTheClientsToCopyStopWhenTheLockIsTakenOver(t *testing.T) {
 	}
 }
 
+// Nobody holds a lock for longer than the server's limit: a renewal is given less than was asked for, and then nothing more.
+func TestTheClientsToCopyStopBeforeALeaseThatWasCutEnds(t *testing.T) {
+	t.Parallel()
+	for name := range clients {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t, name)
+			c := s.run(t, "x")
+			defer func() { _ = c.in.Close() }()
+			pgtest.Eventually(t, 30*time.Second, "the lease has been renewed", func() bool { return s.is(t, "beats >= 1") })
+			if _, err := s.pool.Exec(t.Context(), "update pawl.locks set beats = 0, acquired_at = clock_timestamp() - $1::interval + interval '5 s'", 24*time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			if code := c.ends(t); code != 76 || !s.is(t, "grant_id is null or beats > 0 and expires_at = acquired_at + interval '24 h' and clock_timestamp() < expires_at") {
+				t.Errorf("ended with %d, want 76 before the lease did, and after a renewal", code)
+			}
+		})
+	}
+}
+
 func (s *shop) is(t *testing.T, fact string) (yes bool) {
 	t.Helper()
 	if err := s.pool.QueryRow(t.Context(), "select coalesce((select "+fact+" from pawl.locks), false)").Scan(&yes); err != nil {

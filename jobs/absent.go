@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +32,10 @@ func (e *RetireError) Error() string {
 func (e *RetireError) Is(target error) bool { return target == ErrRetire }
 
 const (
-	appJobsSQL = `select job, generation from pawl.schedules where app = $1 and retired_at is null order by job`
+	// A job whose former name ($2) somebody still has is of a later file than theirs.
+	appJobsSQL = `
+select job, generation, exists (select from pawl.renames f where f.job = s.job and f.former = any ($2::text[]))
+  from pawl.schedules s where app = $1 and retired_at is null order by job`
 
 	byAbsent     = "absent"  // who has retired a job that its app doesn't have any more
 	comesBackFor = time.Hour // after it a job that comes back begins anew
@@ -46,17 +51,19 @@ select distinct lock from pawl.periods where job = $1 and state = 'cancelled' an
 
 // retireAbsent retires the app's stored jobs that are not among ours, which are all that there are.
 func (r *Runner) retireAbsent(ctx context.Context, mine map[string]Job, allow int) error {
-	rows, err := r.pool.Query(ctx, appJobsSQL, r.cfg.App)
+	rows, err := r.pool.Query(ctx, appJobsSQL, r.cfg.App, slices.Collect(maps.Keys(mine)))
 	if err != nil {
 		return err
 	}
 	known := 0
-	var absent []string
+	var absent, stored []string
 	var job string
 	var generation int64
-	_, err = pgx.ForEachRow(rows, []any{&job, &generation}, func() error {
+	var later bool
+	_, err = pgx.ForEachRow(rows, []any{&job, &generation, &later}, func() error {
 		known++
-		if _, ours := mine[job]; !ours && generation <= r.cfg.Generation {
+		stored = append(stored, job)
+		if _, ours := mine[job]; !ours && !later && generation <= r.cfg.Generation {
 			absent = append(absent, job)
 		}
 		return nil
@@ -64,6 +71,7 @@ func (r *Runner) retireAbsent(ctx context.Context, mine map[string]Job, allow in
 	if err != nil {
 		return err
 	}
+	absent = slices.DeleteFunc(absent, func(name string) bool { return isRenamed(name, mine, stored) })
 	if n := len(absent); n > allow && n >= 3 && n*10 > known*3 {
 		return &RetireError{r.cfg.App, absent, known}
 	}
@@ -79,6 +87,16 @@ func (r *Runner) retireAbsent(ctx context.Context, mine map[string]Job, allow in
 		r.log.WarnContext(ctx, "job retired: its app has it no more", "job", job, "app", r.cfg.App, "cancelled", cancelled)
 	}
 	return nil
+}
+
+// isRenamed reports whether one of our jobs is about to take that one's place.
+func isRenamed(name string, mine map[string]Job, stored []string) bool {
+	for _, j := range mine {
+		if j.RenameFrom == name && !slices.Contains(stored, j.Name) {
+			return true
+		}
+	}
+	return false
 }
 
 // comesBack reports whether a job was retired a short while ago only because a replica with another file didn't have it: in

@@ -81,7 +81,7 @@ func checkChannels(channels []alert.Channel) error {
 			return fmt.Errorf("jobs: %w", err)
 		}
 		if seen[c.Name] {
-			return &ConfigError{Field: "Channels", Value: c.Name, Fix: "the name is used twice: give each channel one of its own"}
+			return twice(c.Name)
 		}
 		seen[c.Name] = true
 	}
@@ -90,12 +90,17 @@ func checkChannels(channels []alert.Channel) error {
 
 // openChannels notes since when the channels are told: not of what was before.
 func (r *Runner) openChannels(ctx context.Context) error {
-	for _, c := range r.cfg.Channels {
-		if _, err := r.pool.Exec(ctx, channelSQL, r.channelKey(c)); err != nil {
-			return fmt.Errorf("jobs: channel %s: %w", c.Name, err)
+	for _, c := range r.alerting() {
+		if err := r.openChannel(ctx, c); err != nil {
+			return &ChannelError{c.Name, err}
 		}
 	}
 	return nil
+}
+
+func (r *Runner) openChannel(ctx context.Context, c alert.Channel) error {
+	_, err := r.pool.Exec(ctx, channelSQL, r.channelKey(c))
+	return err
 }
 
 func (r *Runner) channelKey(c alert.Channel) string { return r.cfg.App + "/" + c.Name }
@@ -103,7 +108,11 @@ func (r *Runner) channelKey(c alert.Channel) string { return r.cfg.App + "/" + c
 // queueAlerts queues the events that the channels are to be told of.
 func (r *Runner) queueAlerts(ctx context.Context) error {
 	var errs []error
-	for _, c := range r.cfg.Channels {
+	channels := r.alerting()
+	if len(channels) == 0 {
+		return nil
+	}
+	for _, c := range channels {
 		_, err := r.pool.Exec(ctx, queueAlertsSQL, r.channelKey(c), c.Kinds(), r.cfg.App, c.Name, alertKind(r.cfg.App, c.Name))
 		errs = append(errs, err)
 	}
@@ -113,8 +122,9 @@ func (r *Runner) queueAlerts(ctx context.Context) error {
 
 // addAlerts gives River the workers of the channels.
 func (r *Runner) addAlerts(workers *river.Workers) {
-	for _, c := range r.cfg.Channels {
-		w := &alertWorker{channel: c, pool: r.pool, log: r.log.With("channel", c.Name), dead: alertDead}
+	for _, c := range r.alerting() {
+		now := func() (alert.Channel, bool) { return r.channel(c.Name) }
+		w := &alertWorker{channel: now, pool: r.pool, log: r.log.With("channel", c.Name), dead: alertDead}
 		river.AddWorkerArgs(workers, alertArgs{kind: alertKind(r.cfg.App, c.Name)}, w)
 	}
 }
@@ -122,7 +132,7 @@ func (r *Runner) addAlerts(workers *river.Workers) {
 // alertWorker delivers alerts to one channel, at least once each.
 type alertWorker struct {
 	river.WorkerDefaults[alertArgs]
-	channel alert.Channel
+	channel func() (alert.Channel, bool) // as it is now; false: it isn't one any more
 	sender  alert.Sender
 	pool    *pgxpool.Pool
 	log     *slog.Logger
@@ -141,12 +151,16 @@ func (w *alertWorker) NextRetry(job *river.Job[alertArgs]) time.Time {
 
 // Work delivers, and gives up when the alert is old.
 func (w *alertWorker) Work(ctx context.Context, job *river.Job[alertArgs]) error {
+	channel, there := w.channel()
+	if !there {
+		return river.JobSnooze(alertFirst) // to another replica, which has it still
+	}
 	e, err := readEvent(ctx, w.pool, job.Args.Event)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil // pruned
 	}
 	if err == nil {
-		err = w.sender.Send(ctx, w.channel, e)
+		err = w.sender.Send(ctx, channel, e)
 	}
 	switch {
 	case err == nil:

@@ -20,7 +20,7 @@ func TestAChannelIsToldOfWhatItIsFor(t *testing.T) {
 	t.Parallel()
 	r, pool := opened(t)
 	r.cfg.App = "ledger"
-	r.cfg.Channels = []alert.Channel{{Name: "ops", URL: "https://x.example/"}, {Name: "night", URL: "https://y.example/", On: []string{alert.Dead}}}
+	r.channels = []alert.Channel{{Name: "ops", URL: "https://x.example/"}, {Name: "night", URL: "https://y.example/", On: []string{alert.Dead}}}
 	const sql = `insert into pawl.events (kind, subject, app, job, at) values ($1, $2, nullif($3, ''), nullif($4, ''), clock_timestamp() + $5 * interval '1 s') returning 1`
 	exec(t, pool, sql, "dead", "before", "ledger", "j", -60)
 	if err := r.openChannels(t.Context()); err != nil {
@@ -43,7 +43,7 @@ func TestAChannelIsToldOfWhatItIsFor(t *testing.T) {
 		exec(t, pool, sql, e[0], e[1], e[2], e[3], 0)
 	}
 	other := openedOn(t, pool)
-	other.cfg.App, other.cfg.Channels = r.cfg.App, r.cfg.Channels
+	other.cfg.App, other.channels = r.cfg.App, r.channels
 	done := make(chan error, 2)
 	for _, r := range []*Runner{r, other} {
 		go func() { done <- errors.Join(r.queueAlerts(context.Background()), r.queueAlerts(context.Background())) }()
@@ -85,8 +85,11 @@ func worker(t *testing.T, status int, after string) (*alertWorker, *bytes.Buffer
 	if err := pool.QueryRow(t.Context(), `insert into pawl.events (kind, subject, job, period) values ('dead', 'x', 'j', '1') returning id::text`).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
+	channel := func() (alert.Channel, bool) {
+		return alert.Channel{Name: "ops", URL: s.URL + "/T0PSECRET", Secret: "s3cret"}, true
+	}
 	return &alertWorker{
-		channel: alert.Channel{Name: "ops", URL: s.URL + "/T0PSECRET", Secret: "s3cret"}, pool: r.pool,
+		channel: channel, pool: r.pool,
 		log: slog.New(slog.NewTextHandler(&said, nil)), dead: alertDead,
 	}, &said, id
 }
@@ -148,6 +151,17 @@ func TestAnEventThatIsPrunedIsNotSentAndNoError(t *testing.T) {
 	w, _, _ := worker(t, 500, "")
 	if err := w.Work(t.Context(), job("8b7c2c04-6c0e-4b8e-9b57-0c8f8a3c6f10", 0, 1)); err != nil {
 		t.Errorf("Work = %v", err)
+	}
+}
+
+// Another replica may have it still: it is neither lost nor an attempt of this one's.
+func TestAnAlertForAChannelThatIsGoneIsLeftToOthers(t *testing.T) {
+	t.Parallel()
+	w, _, id := worker(t, 200, "")
+	w.channel = func() (alert.Channel, bool) { return alert.Channel{}, false }
+	var later *river.JobSnoozeError
+	if err := w.Work(t.Context(), job(id, 0, 1)); !errors.As(err, &later) {
+		t.Errorf("Work = %v, want a snooze", err)
 	}
 }
 

@@ -99,7 +99,7 @@ func TestABackfillOwesWhatIsNotCompleteAfterWhatTheScheduleOwes(t *testing.T) {
 	exec(t, pool, `update pawl.periods set state = 'dead' where key = $1 returning 1`, keys[2])
 	mark := texts(t, pool, `select watermark::text || next_at::text from pawl.schedules`)
 
-	list, err := BackfillList(t.Context(), pool, "j", from, keys[5])
+	list, err := BackfillList(t.Context(), pool, "j", from, keys[5], BackfillConfig{})
 	if err != nil || len(list) != 10 {
 		t.Fatalf("%d periods, %v", len(list), err)
 	}
@@ -107,7 +107,7 @@ func TestABackfillOwesWhatIsNotCompleteAfterWhatTheScheduleOwes(t *testing.T) {
 		t.Errorf("a list has made %d rows", n)
 	}
 	for range 2 { // the second time there is nothing to owe
-		list, err = Backfill(t.Context(), pool, "j", from, keys[5], "ann")
+		list, err = Backfill(t.Context(), pool, "j", from, keys[5], BackfillConfig{Actor: "ann"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func TestABackfillLeavesAStretchAsItIs(t *testing.T) {
 	r.jobs["j"] = j
 	r.planAt(t, "j", now)
 	first := now.Add(-50 * time.Minute).Format("2006-01-02T15:04:05Z")
-	list, err := Backfill(t.Context(), pool, "j", first, now.Add(-40*time.Minute).Format("2006-01-02T15:04:05Z"), "ann")
+	list, err := Backfill(t.Context(), pool, "j", first, now.Add(-40*time.Minute).Format("2006-01-02T15:04:05Z"), BackfillConfig{Actor: "ann"})
 	if err != nil || len(list) != 2 {
 		t.Fatal(list, err)
 	}
@@ -155,7 +155,7 @@ func TestABackfillLeavesAStretchAsItIs(t *testing.T) {
 			t.Errorf("%q runs, want %q", got, want)
 		}
 	}
-	if list, err = Backfill(t.Context(), pool, "j", first, first, "ann"); err != nil || list[0].State != stateComplete {
+	if list, err = Backfill(t.Context(), pool, "j", first, first, BackfillConfig{Actor: "ann"}); err != nil || list[0].State != stateComplete {
 		t.Errorf("%+v, %v, want it complete", list, err)
 	}
 }
@@ -170,7 +170,7 @@ func TestABackfillNeverChangesWhatTheScheduleOwes(t *testing.T) {
 		r.planAt(t, "j", at)
 		from := at.AddDate(0, 0, -rand.IntN(40))
 		to := from.AddDate(0, 0, rand.IntN(60)) // partly still to come
-		if _, err := Backfill(t.Context(), pool, "j", from.Format(time.DateOnly), to.Format(time.DateOnly), "ann"); err != nil {
+		if _, err := Backfill(t.Context(), pool, "j", from.Format(time.DateOnly), to.Format(time.DateOnly), BackfillConfig{Actor: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 		if n := exec(t, pool, `select count(*) from pawl.schedules where watermark = $1`, at); n != 1 {

@@ -65,5 +65,5 @@ func (r *Runner) backstop(ctx context.Context) error {
 		}
 	}
 	_, err = r.pool.Exec(ctx, backstopRiverSQL)
-	return errors.Join(append(errs, err, r.pauseMarked(ctx), r.expireAll(ctx), r.loadNeeds(ctx), r.rewaitAll(ctx))...)
+	return errors.Join(append(errs, err, r.pauseMarked(ctx), r.expireAll(ctx), r.loadNeeds(ctx), r.rewaitAll(ctx), r.bringAll(ctx))...)
 }

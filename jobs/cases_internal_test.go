@@ -119,18 +119,18 @@ func TestATriggerOfARunningPeriodSaysSo(t *testing.T) {
 	j := r.stored(t, Job{Name: "j", Schedule: "@daily", Lock: "L"}, time.Now())
 	j.TTL = time.Minute
 	r.jobs["j"] = j
-	key, err := Trigger(t.Context(), pool, "j", "ann")
+	key, err := Trigger(t.Context(), pool, "j", TriggerConfig{Actor: "ann"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	run := r.mustStart(t, pool)
-	if got, err := Trigger(t.Context(), pool, "j", "ann"); !errors.Is(err, ErrRunning) || got != key {
+	if got, err := Trigger(t.Context(), pool, "j", TriggerConfig{Actor: "ann"}); !errors.Is(err, ErrRunning) || got != key {
 		t.Errorf("Trigger while it runs = %q, %v, want ErrRunning of %s", got, err, key)
 	}
 	if ok, err := r.end(t.Context(), []endRequest{{run: run, outcome: stateComplete}}); err != nil || !ok[0] {
 		t.Fatalf("end = %v, %v", ok, err)
 	}
-	if got, err := Trigger(t.Context(), pool, "j", "ann"); !errors.Is(err, ErrComplete) || got != key {
+	if got, err := Trigger(t.Context(), pool, "j", TriggerConfig{Actor: "ann"}); !errors.Is(err, ErrComplete) || got != key {
 		t.Errorf("Trigger of what is complete = %q, %v, want ErrComplete of %s", got, err, key)
 	}
 	if n := exec(t, pool, `select count(*) from pawl.periods`); n != 1 {

@@ -17,18 +17,19 @@ type clients struct {
 
 	mu      sync.Mutex
 	names   []string
+	alerted []string // channels
 	current *river.Client[pgx.Tx]
 	old     []*river.Client[pgx.Tx] // that fetch no more
 	ended   bool
 	ending  sync.WaitGroup
 }
 
-// set makes the jobs of these names, sorted, the ones that are fetched. None: this process plans and sweeps for others, and
-// delivers its alerts.
-func (c *clients) set(ctx context.Context, names []string) error {
+// set makes the jobs and the channels of these names, sorted, the ones that are fetched for. No jobs: this process plans
+// and sweeps for others, and delivers its alerts.
+func (c *clients) set(ctx context.Context, names, channels []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended || c.current != nil && slices.Equal(names, c.names) {
+	if c.ended || c.current != nil && slices.Equal(names, c.names) && slices.Equal(channels, c.alerted) {
 		return nil
 	}
 	fresh, err := c.renew(names)
@@ -44,7 +45,7 @@ func (c *clients) set(ctx context.Context, names []string) error {
 			c.old = slices.DeleteFunc(c.old, func(x *river.Client[pgx.Tx]) bool { return x == old })
 		})
 	}
-	c.current, c.names = fresh, names
+	c.current, c.names, c.alerted = fresh, names, channels
 	return nil
 }
 

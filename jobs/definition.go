@@ -38,6 +38,11 @@ type definition struct {
 	Alerts        []string         `json:"alerts,omitzero"`
 	Timeout       time.Duration    `json:"timeout,omitempty"`
 	Runs          int              `json:"runs"`
+	KeepRuns      time.Duration    `json:"keep_runs,omitempty"`
+	KeepOutput    time.Duration    `json:"keep_output,omitempty"`
+
+	Sends  []string              `json:"sends,omitempty"`
+	Params map[string]paramShape `json:"params,omitempty"`
 }
 
 func (j Job) definition(app string) definition {
@@ -46,10 +51,17 @@ func (j Job) definition(app string) definition {
 		Gap: j.DST.Gap, DSTOverlap: j.DST.Overlap, DayMatch: j.DayMatch, Period: j.Period, PeriodOffset: j.PeriodOffset,
 		EveryOffset: j.EveryOffset, Jitter: j.Jitter, CatchUp: j.CatchUp, CatchUpWindow: j.CatchUpWindow, CatchUpMax: j.CatchUpMax,
 		Overlap: j.Overlap, StartWithin: j.StartWithin, LateAfter: j.LateAfter, DueBy: j.DueBy, OnDead: j.OnDead,
-		Alerts: j.Alerts, Timeout: j.Timeout, Runs: j.runs(),
+		Alerts: j.Alerts, Timeout: j.Timeout, Runs: j.runs(), Sends: j.Sends,
+		KeepRuns: j.Retention.Runs, KeepOutput: j.Retention.Output,
 	}
 	for _, n := range j.Needs {
 		d.Needs = append(d.Needs, n.Job)
+	}
+	for name, p := range j.Params {
+		if d.Params == nil {
+			d.Params = map[string]paramShape{}
+		}
+		d.Params[name] = p.shape()
 	}
 	return d
 }

@@ -28,19 +28,20 @@ func (d delivery) Kind() string { return kind(d.Job) }
 // timeouts are rows of pawl's, and a River row is never worked twice. root is the parent of all runs.
 func (r *Runner) deliver(root context.Context, polling bool) error {
 	r.clients.renew = func(names []string) (*river.Client[pgx.Tx], error) { return r.fetch(root, names, polling) }
-	return r.clients.set(root, r.handled().names)
+	return r.clients.set(root, r.handled().names, channelNames(r.alerting()))
 }
 
 // fetch starts a client that delivers what is owed of these jobs.
 func (r *Runner) fetch(ctx context.Context, names []string, polling bool) (*river.Client[pgx.Tx], error) {
-	if len(names) == 0 && len(r.cfg.Channels) == 0 {
+	channels := r.alerting()
+	if len(names) == 0 && len(channels) == 0 {
 		return nil, nil //nolint:nilnil // there is nothing to fetch
 	}
 	workers, queues := river.NewWorkers(), map[string]river.QueueConfig{}
 	if len(names) > 0 {
 		queues[queue] = river.QueueConfig{MaxWorkers: r.cfg.Concurrency}
 	}
-	if len(r.cfg.Channels) > 0 {
+	if len(channels) > 0 {
 		queues[alertQueue] = river.QueueConfig{MaxWorkers: alertWorkers, FetchPollInterval: alertEvery}
 		r.addAlerts(workers)
 	}

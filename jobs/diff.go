@@ -15,6 +15,7 @@ import (
 const (
 	DiffNew     = "new"     // it would be stored
 	DiffChanged = "changed" // it would be stored anew
+	DiffRenamed = "renamed" // it takes the place of the one that it was
 	DiffRetired = "retired" // it is stored, and would be retired
 	DiffOther   = "other"   // another app has it: it would be refused
 )
@@ -50,7 +51,14 @@ func Diff(ctx context.Context, pool *pgxpool.Pool, app string, all []Job) ([]Dif
 		ours[j.Name] = true
 		d := j.definition(app)
 		old, there := stored[j.Name]
+		former := stored[j.RenameFrom]
+		if there {
+			d = old.keepsLock(d)
+		}
 		switch {
+		case former != nil && former.App == app && !former.retired() && (!there || old.retired()):
+			former.renamed, ours[former.Job] = true, true
+			out = append(out, Difference{j.Name, DiffRenamed, append([]FieldChange{{"name", former.Job, j.Name}}, former.changes(former.keepsLock(d))...)})
 		case there && old.App != app:
 			out = append(out, Difference{j.Name, DiffOther, []FieldChange{{"app", old.App, app}}})
 		case !there || old.retired():

@@ -297,7 +297,7 @@ func TestATimeoutWarnsBeforeItStrikesAndAStuckFunctionIsAnEvent(t *testing.T) {
 		}
 	}()
 	pgtest.Eventually(t, 10*time.Second, "job is registered", func() bool { return exec(t, pool, `select count(*) from pawl.schedules`) == 1 })
-	if _, err := Trigger(t.Context(), pool, "j", "test"); err != nil {
+	if _, err := Trigger(t.Context(), pool, "j", TriggerConfig{Actor: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	pgtest.Eventually(t, 10*time.Second, "two timeout events, stuck and dead", func() bool {

@@ -76,6 +76,7 @@ func TestHealthNamesTheWorstOfTheLastPeriods(t *testing.T) {
 		"fine":         {periods: []period{{"a", "complete", 1, ""}}, health: "ok", text: "Last: a, complete"},
 		"dead":         {periods: []period{{"a", "missed", 1, "reason = 'window'"}, {"b", "dead", 2, "reason = 'failed', attempts = 6"}}, health: "dead", text: "Dead: b after 6 runs, the last failed"},
 		"dead_before":  {periods: old(period{"a", "dead", 400, "reason = 'failed'"}), health: "ok", text: "Last: 2026-01-14, complete"},
+		"dead_amid":    {periods: old(period{"a", "dead", 290, "reason = 'failed'"}), health: "dead", text: "Dead: a after 0 runs"},
 		"dead_stops":   {periods: old(period{"a", "dead", 400, "reason = 'timed_out', attempts = 1, waits = 'decision'"}), health: "dead", text: "Dead: a after 1 run, the last timed out; the next wait for a decision"},
 		"missed_off":   {definition: `{"schedule": "0 2 * * *", "catch_up": "none"}`, periods: []period{{"a", "missed", 1, "reason = 'catch_up'"}}, health: "missed", text: "Missed a, catch-up is off"},
 		"missed_late":  {periods: []period{{"a", "missed", 1, "reason = 'too_late'"}}, health: "missed", text: "Missed a, it could not start in time"},
@@ -112,7 +113,7 @@ func TestHealthNamesTheWorstOfTheLastPeriods(t *testing.T) {
 		}
 	}
 	trouble, err := h.JobPage(t.Context(), jobs.JobFilter{State: jobs.JobsTrouble})
-	want := []string{"dead", "dead_stops", "hourly", "late", "late_needs", "long_backlog", "missed_late", "missed_off", "overdue"}
+	want := []string{"dead", "dead_amid", "dead_stops", "hourly", "late", "late_needs", "long_backlog", "missed_late", "missed_off", "overdue"}
 	if got := names(trouble); err != nil || !slices.Equal(got, want) {
 		t.Errorf("in trouble: %v, %v, want %v", got, err, want)
 	}

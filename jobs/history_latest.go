@@ -10,9 +10,7 @@ import (
 // Latest returns a period's last revision, or [ErrUnknownPeriod].
 func (h *History) Latest(ctx context.Context, job, key string) (PeriodRecord, error) {
 	const sql = `
-select job, key, revision, state, coalesce(reason, '') as reason, start_at as start, end_at as "end", scheduled_at,
-       attempts, case when state = 'complete' then ended_at end as completed_at, token,
-       origin, coalesce(waits, '') as waits, coalesce(blocked_by, '') as blocked_by, ticks, last_at, not_before, due_at
+select ` + periodColumns + `
   from pawl.periods where job = @job and key = @key order by revision desc limit 1`
 	found, err := collect[PeriodRecord](ctx, h, "period", sql, pgx.NamedArgs{"job": job, "key": key})
 	switch {

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -43,7 +44,12 @@ type PeriodRecord struct {
 	LastAt    *time.Time `json:"last_at"`    // the last of them; nil if it is one
 	NotBefore *time.Time `json:"not_before"` // its jitter, or when it is retried
 	DueAt     *time.Time `json:"due_at"`     // nil: no due_by
+
+	Params json.RawMessage `json:"params"` // what was given to it, an object by name
 }
+
+// ParamWords is what the period was given, as name=value, sorted; "" for nothing.
+func (p PeriodRecord) ParamWords() string { return paramWords(p.Params) }
 
 // Which periods there are, each kind by an index of its own: a state alone would be looked for in all of the history.
 const (
@@ -117,7 +123,7 @@ select ` + periodColumns + `
 // periodColumns are what a PeriodRecord is read from.
 const periodColumns = `job, key, revision, state, coalesce(reason, '') as reason, start_at as start, end_at as "end", scheduled_at,
        attempts, case when state = 'complete' then ended_at end as completed_at, token,
-       origin, coalesce(waits, '') as waits, coalesce(blocked_by, '') as blocked_by, ticks, last_at, not_before, due_at`
+       origin, coalesce(waits, '') as waits, coalesce(blocked_by, '') as blocked_by, ticks, last_at, not_before, due_at, coalesce(params, '{}') as params`
 
 // Periods lists periods, the latest scheduled first. What it reads grows with the number of jobs, not with the length of
 // their history. A state that doesn't exist is an [ErrState], a Before that is no cursor an [ErrCursor].

@@ -136,7 +136,7 @@ select gen_random_uuid(), p.job, p.key, 1, 1, p.lock, p.token, 'host' || p.token
 		`insert into pawl.tenures (lock, token, grant_id, holder, acquired_at, ended_at, how)
 select lock, token, id, holder, started_at, ended_at, 'released' from pawl.runs where token % 3 = 0`,
 		`insert into pawl.refusals (at, lock, token, current, holder, target) select now() - n * interval '1 min', 'job:j' || lpad((n % 40)::text, 3, '0'), n % 1500, n, 'h', 't' from generate_series(1, 20000) n`,
-		`insert into pawl.outputs (run, head, tail, bytes) select id, 'x', '', 1 from pawl.runs`,
+		`insert into pawl.outputs (run, job, head, tail, bytes) select id, job, 'x', '', 1 from pawl.runs`,
 		`insert into pawl.checkpoints (job, key, revision, token, operation, value) select job, key, revision, token, gen_random_uuid(), '1' from pawl.periods`,
 		`insert into pawl.locks (name, token, incarnation, renewed_at) select 'lock' || n, n, 1, now() from generate_series(1, 10000) n union all select lock, 1500, 1, now() from pawl.schedules`,
 		`insert into pawl.events (kind, subject, at, job) select 'late', 'x/' || n, now() - n * interval '1 min', 'j001' from generate_series(1, 20000) n`,

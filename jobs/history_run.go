@@ -98,7 +98,7 @@ select left(value::text, @shown), octet_length(value::text) > @shown, at, token
 	// Where no tail was kept apart, the end of the head is one.
 	runOutputSQL = `
 select substring(head for @shown), case when tail <> '' then substring(tail from greatest(1, length(tail) - @shown + 1))
-         else substring(head from greatest(@shown + 1, length(head) - @shown + 1)) end, bytes, at
+         else substring(head from greatest(@shown + 1, length(head) - @shown + 1)) end, bytes, at, partial
   from pawl.outputs where run = @id::text::uuid`
 )
 
@@ -194,7 +194,7 @@ func (d *RunDetail) readSaid(ctx context.Context, tx pgx.Tx, args pgx.NamedArgs)
 		d.Checkpoint = firstBytes(*text, mostShown)
 	}
 	o, found, err := row(ctx, tx, runOutputSQL, args, func(r pgx.CollectableRow) (o OutputRecord, err error) {
-		return o, r.Scan(&o.Head, &o.Tail, &o.Bytes, &o.At)
+		return o, r.Scan(&o.Head, &o.Tail, &o.Bytes, &o.At, &o.Partial)
 	})
 	if found {
 		utc(&o.At)

@@ -100,8 +100,8 @@ func TestWhatIsLargeIsCut(t *testing.T) {
 	h, pool := history(t)
 	puts(t, pool,
 		`insert into pawl.checkpoints (job, key, revision, token, operation, value) values ('settle', '2026-09-15', 1, 101, gen_random_uuid(), to_jsonb(repeat('€', 5000)))`,
-		`insert into pawl.outputs (run, head, tail, bytes) values ('00000000-0000-4000-8000-000000000001', convert_to('A' || repeat('h', 10000), 'utf8'), convert_to(repeat('t', 10000) || 'Z', 'utf8'), 1000000),
-  ('00000000-0000-4000-8000-000000000002', convert_to('A' || repeat('h', 5000) || 'Z', 'utf8'), '', 5002), ('00000000-0000-4000-8000-000000000003', 'short', '', 5)`,
+		`insert into pawl.outputs (run, job, head, tail, bytes) values ('00000000-0000-4000-8000-000000000001', 'x', convert_to('A' || repeat('h', 10000), 'utf8'), convert_to(repeat('t', 10000) || 'Z', 'utf8'), 1000000),
+  ('00000000-0000-4000-8000-000000000002', 'x', convert_to('A' || repeat('h', 5000) || 'Z', 'utf8'), '', 5002), ('00000000-0000-4000-8000-000000000003', 'x', 'short', '', 5)`,
 		`insert into pawl.refusals (at, lock, token, statement) select now() - n * interval '1 s', 'job:settle', 100, repeat('x', 10000) from generate_series(1, 300) n`)
 	d, err := h.Run(t.Context(), runID("1"))
 	if err != nil || len(d.Checkpoint) > 4096 || len(d.Checkpoint) < 4090 || !utf8.ValidString(d.Checkpoint) || !d.CheckpointCut {
@@ -131,5 +131,18 @@ func TestARunThatNeverWasIsUnknown(t *testing.T) {
 	h, _ := history(t)
 	if _, err := h.Run(t.Context(), uuid.New()); !errors.Is(err, jobs.ErrUnknownRun) || strings.Contains(err.Error(), "read run") {
 		t.Errorf("Run = %v", err)
+	}
+}
+
+func TestParametersAreShownUnlessTheyAreLarge(t *testing.T) {
+	t.Parallel()
+	h, pool := history(t)
+	puts(t, pool, `alter table pawl.periods add column if not exists params jsonb`, `update pawl.periods set params = '{"mode": "dry"}' where job = 'settle'`)
+	if d, err := h.Run(t.Context(), runID("1")); err != nil || string(d.Params) != `{"mode": "dry"}` || d.ParamsCut {
+		t.Errorf("params %s, cut %v, %v", d.Params, d.ParamsCut, err)
+	}
+	puts(t, pool, `update pawl.periods set params = jsonb_build_object('x', repeat('y', 5000)) where job = 'settle'`)
+	if d, err := h.Run(t.Context(), runID("1")); err != nil || d.Params != nil || !d.ParamsCut {
+		t.Errorf("params %.20s, cut %v, %v", d.Params, d.ParamsCut, err)
 	}
 }

@@ -129,7 +129,7 @@ func TestRecordsHaveTheirJSONShape(t *testing.T) {
 	same(t, periods[0], `{"job":"settle","key":"2026-09-15","revision":1,"state":"complete","reason":"",`+
 		`"start":"2026-09-15T00:00:00Z","end":"2026-09-16T00:00:00Z","scheduled_at":"2026-09-16T02:00:00Z","attempts":2,`+
 		`"completed_at":"2026-09-16T02:09:00Z","token":101,`+
-		`"origin":"schedule","waits":"","blocked_by":"","ticks":1,"last_at":null,"not_before":null,"due_at":null}`)
+		`"origin":"schedule","waits":"","blocked_by":"","ticks":1,"last_at":null,"not_before":null,"due_at":null,"params":{}}`)
 }
 
 func same(t *testing.T, v any, want string) {

@@ -49,7 +49,7 @@ func TestNoWayOwesACompletePeriodAgain(t *testing.T) {
 	if err := r.plan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	list, err := Backfill(t.Context(), pool, "j", keys[0], keys[0], "ann")
+	list, err := Backfill(t.Context(), pool, "j", keys[0], keys[0], BackfillConfig{Actor: "ann"})
 	if err != nil || len(list) != 1 || list[0].Owe {
 		t.Errorf("Backfill = %+v, %v", list, err)
 	}
@@ -57,7 +57,7 @@ func TestNoWayOwesACompletePeriodAgain(t *testing.T) {
 		t.Error("Retry owes it")
 	}
 	if keys[0] == time.Now().UTC().Format(time.DateOnly) {
-		if _, err := Trigger(t.Context(), pool, "j", "ann"); err == nil {
+		if _, err := Trigger(t.Context(), pool, "j", TriggerConfig{Actor: "ann"}); err == nil {
 			t.Error("Trigger owes it")
 		}
 	}

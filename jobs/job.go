@@ -49,7 +49,8 @@ type Need struct{ Job string }
 
 // Job is what to do and when it is owed. The zero value of a field means its default.
 type Job struct {
-	Name          string        // ^[a-z][a-z0-9_-]{0,62}$, never renamed
+	Name          string        // ^[a-z][a-z0-9_-]{0,62}$; its periods are known by it
+	RenameFrom    string        // the name that the job had: all that is stored under it goes on under Name, see docs/jobfile.md
 	Kind          string        // for people: command, sql, http or "", which is Go
 	Badge         string        // how its work is fenced, in words, for people
 	Owner         string        // the team that is asked about it; shown on page, alert and lock
@@ -68,21 +69,24 @@ type Job struct {
 	MaxRetries    int           // runs after the first; default 5; NoRetries
 	RetryDelay    time.Duration // before the first retry, doubled each time, with jitter; default 30s
 	RetryMaxDelay time.Duration // default 30m
-	Lock          string        // default "job:" + Name; two jobs may share one
+	Lock          string        // default "job:" + Name, of a renamed job its first one; two jobs may share one
 	CatchUp       schedule.CatchUp
-	CatchUpWindow time.Duration  // older ticks are recorded as missed; default see package schedule
-	CatchUpMax    int            // ticks that one pass of the planner owes, 1 to 10000; default 50
-	Overlap       string         // OverlapQueue (default), OverlapSkip, OverlapAllow
-	StartWithin   time.Duration  // a period that hasn't started so long after its tick is missed (too_late); default no limit
-	LateAfter     time.Duration  // a period that hasn't started so long after tick and jitter is late; default see [schedule.Schedule.LateAfter]
-	DueBy         string         // "06:00", "06:00+1d": local time by which a period must be complete, or it is overdue; default none
-	OnDead        string         // OnDeadAlert (default), OnDeadPause, OnDeadHoldNext
-	Needs         []Need         // jobs whose period of the same key must be complete first
-	Isolation     pgx.TxIsoLevel // of Run.Tx and Run.Complete: read committed (default), repeatable read, serializable
-	Start         time.Time      // ticks after it are owed; default the moment of registration
-	Alerts        []string       // the channels of its app that are told of its events; nil: all, empty: none
-	Elsewhere     bool           // its function is in other processes: this one stores the definition, and never runs it
-	Func          Func           // required, unless it is Elsewhere
+	CatchUpWindow time.Duration    // older ticks are recorded as missed; default see package schedule
+	CatchUpMax    int              // ticks that one pass of the planner owes, 1 to 10000; default 50
+	Overlap       string           // OverlapQueue (default), OverlapSkip, OverlapAllow
+	StartWithin   time.Duration    // a period that hasn't started so long after its tick is missed (too_late); default no limit
+	LateAfter     time.Duration    // a period that hasn't started so long after tick and jitter is late; default see [schedule.Schedule.LateAfter]
+	DueBy         string           // "06:00", "06:00+1d": local time by which a period must be complete, or it is overdue; default none
+	OnDead        string           // OnDeadAlert (default), OnDeadPause, OnDeadHoldNext
+	Sends         []string         // what it sends to others, for people, such as POST https://bank.example/; no secrets
+	Params        map[string]Param // values that a trigger, a backfill or a rerun may give: see Run.Params
+	Needs         []Need           // jobs whose period of the same key must be complete first
+	Isolation     pgx.TxIsoLevel   // of Run.Tx and Run.Complete: read committed (default), repeatable read, serializable
+	Retention     Retention        // how long its history is kept
+	Start         time.Time        // ticks after it are owed; default the moment of registration
+	Alerts        []string         // the channels of its app that are told of its events; nil: all, empty: none
+	Elsewhere     bool             // its function is in other processes: this one stores the definition, and never runs it
+	Func          Func             // required, unless it is Elsewhere
 
 	app string // of a job of pawl's own
 }
@@ -97,13 +101,15 @@ func (j Job) withDefaults() (Job, error) {
 	j.MaxRetries = cmp.Or(j.MaxRetries, 5)
 	j.RetryDelay = cmp.Or(j.RetryDelay, 30*time.Second)
 	j.RetryMaxDelay = cmp.Or(j.RetryMaxDelay, max(30*time.Minute, j.RetryDelay))
-	j.Lock = cmp.Or(j.Lock, "job:"+j.Name)
+	j.Lock = cmp.Or(j.Lock, lockOfJob(j.Name))
 	j.Isolation = cmp.Or(j.Isolation, pgx.ReadCommitted)
 	j.Overlap = cmp.Or(j.Overlap, OverlapQueue)
 	j.OnDead = cmp.Or(j.OnDead, OnDeadAlert)
 	switch {
 	case !jobName.MatchString(j.Name):
 		return j, bad("Name", j.Name, "use a lower-case letter, then up to 62 of a-z, 0-9, _ and -")
+	case j.RenameFrom != "" && (!jobName.MatchString(j.RenameFrom) || j.RenameFrom == j.Name || j.RenameFrom == pruneName):
+		return j, bad("RenameFrom", j.RenameFrom, "use the name that the job had before, or leave it out")
 	case j.Func == nil && !j.Elsewhere:
 		return j, bad("Func", nil, "set the function that does the work")
 	case j.TTL < time.Second || j.TTL > 24*time.Hour:
@@ -133,7 +139,13 @@ func (j Job) withDefaults() (Job, error) {
 	case storable(j.Owner) != j.Owner:
 		return j, bad("Owner", j.Owner, "use UTF-8 without NUL")
 	}
+	if err := j.checkRetention(); err != nil {
+		return j, err
+	}
 	if err := j.checkNeeds(); err != nil {
+		return j, err
+	}
+	if err := j.checkParams(); err != nil {
 		return j, err
 	}
 	_, err := j.definition("").parse()
@@ -161,6 +173,8 @@ func (j Job) checkNeeds() error {
 	}
 	return nil
 }
+
+func lockOfJob(name string) string { return "job:" + name }
 
 // runs is how many runs a period may have.
 func (j Job) runs() int { return max(j.MaxRetries, 0) + 1 }

@@ -17,13 +17,12 @@ const (
 // loops starts what every replica does beside its runs.
 func (r *Runner) loops(ctx context.Context, polling bool) {
 	r.loop(ctx, "planner", nil, bounded(func(ctx context.Context) (time.Duration, error) { return jitter(planEvery), r.plan(ctx) }))
+	r.busyFor.Go(func() { r.watchPlanner(ctx) })
 	r.loop(ctx, "sweep", r.sweepNow, bounded(r.sweep))
 	r.loop(ctx, "backstop", nil, bounded(func(ctx context.Context) (time.Duration, error) { return jitter(backstopEvery), r.backstop(ctx) }))
 	seen := &watcher{begun: time.Now()}
 	r.loop(ctx, "events", nil, bounded(func(ctx context.Context) (time.Duration, error) { return jitter(watchEvery), r.watch(ctx, seen) }))
-	if len(r.cfg.Channels) > 0 {
-		r.loop(ctx, "alerts", nil, bounded(func(ctx context.Context) (time.Duration, error) { return jitter(alertEvery), r.queueAlerts(ctx) }))
-	}
+	r.loop(ctx, "alerts", nil, bounded(func(ctx context.Context) (time.Duration, error) { return jitter(alertEvery), r.queueAlerts(ctx) }))
 	r.loop(ctx, "progress", nil, bounded(func(ctx context.Context) (time.Duration, error) { return progressEvery, r.flush(ctx) }))
 	if !polling { // a transaction pooler passes no notification on
 		r.loop(ctx, "listener", nil, r.listen)

@@ -17,6 +17,9 @@ const storedJobsSQL = `select ` + plannedColumns + ` from pawl.schedules where r
 // checkNeeds refuses needs that can never be met: a circle, and a job whose periods have other keys. Other processes' jobs
 // count as they are stored.
 func (r *Runner) checkNeeds(ctx context.Context, mine map[string]Job) error {
+	if err := checkRenames(mine); err != nil {
+		return err
+	}
 	all, err := r.definitions(ctx, mine)
 	if err != nil {
 		return err

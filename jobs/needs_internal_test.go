@@ -109,7 +109,7 @@ func TestWhatIsOwedAfterItsNeedWasMetDoesNotWait(t *testing.T) {
 	keys := r.pair(t, 1)
 	r.imports(t, false)
 	exec(t, pool, `delete from pawl.periods where job = 'j' returning 1`)
-	if _, err := Backfill(t.Context(), pool, "j", keys[0], keys[0], "ann"); err != nil {
+	if _, err := Backfill(t.Context(), pool, "j", keys[0], keys[0], BackfillConfig{Actor: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := state(t, pool, keys[0]); got != "complete open" && got != "open complete" {

@@ -2,11 +2,13 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -21,6 +23,8 @@ var (
 	ErrNotPaused = errors.New("jobs: job is not paused")
 	// ErrUnknownPeriod is returned for a period that has no row: nothing is known of it.
 	ErrUnknownPeriod = errors.New("jobs: unknown period")
+	// ErrOwed is returned when a period is asked for that is owed already.
+	ErrOwed = errors.New("jobs: period is owed already")
 	// ErrPeriodState is what every [*PeriodStateError] is.
 	ErrPeriodState = errors.New("jobs: not possible in the period's state")
 	// ErrNoReason is returned where a reason is required and none was given.
@@ -30,22 +34,6 @@ var (
 	// ErrTooMany is returned when an act would owe more periods at once than is sane.
 	ErrTooMany = errors.New("jobs: too many periods at once")
 )
-
-// PeriodStateError says that a period can't be acted on in its state, and what to do instead.
-type PeriodStateError struct {
-	Job, Key, State string
-	Fix             string
-}
-
-// Error implements error.
-func (e *PeriodStateError) Error() string {
-	return fmt.Sprintf("jobs: %s %s is %s: %s", e.Job, e.Key, e.State, e.Fix)
-}
-
-// Is makes the error an [ErrPeriodState], and that of the state it names.
-func (e *PeriodStateError) Is(target error) bool {
-	return target == ErrPeriodState || target == ErrComplete && e.State == stateComplete || target == ErrRunning && e.State == stateRunning
-}
 
 const stateRunning = "running"
 
@@ -118,24 +106,40 @@ func planUp(ctx context.Context, tx pgx.Tx, p *planned) error {
 type latest struct {
 	key, lock, state, waits string
 	revision, ticks         int
+	keyRev, refused         int
 	start, end, scheduled   time.Time
 	token                   int64
+	run                     uuid.UUID // that has it or had it last; zero: none
+	params                  json.RawMessage
 	exists                  bool
 }
 
 const latestSQL = `
-select distinct on (key) key, lock, state, coalesce(waits, ''), revision, ticks, start_at, end_at, scheduled_at, coalesce(token, 0)
+select distinct on (key) key, lock, state, coalesce(waits, ''), revision, ticks, start_at, end_at, scheduled_at, coalesce(token, 0), key_revision, refused, coalesce(params::text, ''), coalesce(run::text, '')
   from pawl.periods where job = $1 and key = any ($2::text[]) order by key, revision desc`
 
+// What was the job's under a former name, and isn't renamed yet.
+const bringKeysSQL = `select pawl.bring(f.former, f.job, $2::text[], null) from pawl.renames f where f.job = $1 and f.done_at is null`
+
 func latestOf(ctx context.Context, tx pgx.Tx, job string, keys ...string) (map[string]latest, error) {
+	if _, err := tx.Exec(ctx, bringKeysSQL, job, keys); err != nil {
+		return nil, err
+	}
 	rows, err := tx.Query(ctx, latestSQL, job, keys)
 	if err != nil {
 		return nil, err
 	}
 	found := map[string]latest{}
-	x := latest{exists: true}
-	_, err = pgx.ForEachRow(rows, []any{&x.key, &x.lock, &x.state, &x.waits, &x.revision, &x.ticks, &x.start, &x.end, &x.scheduled, &x.token},
-		func() error { found[x.key] = x; return nil })
+	x, params, run := latest{exists: true}, "", ""
+	_, err = pgx.ForEachRow(rows, []any{&x.key, &x.lock, &x.state, &x.waits, &x.revision, &x.ticks, &x.start, &x.end, &x.scheduled, &x.token, &x.keyRev, &x.refused, &params, &run},
+		func() (err error) {
+			x.params, x.run = json.RawMessage(params), uuid.UUID{}
+			if run != "" {
+				x.run, err = uuid.Parse(run)
+			}
+			found[x.key] = x
+			return err
+		})
 	return found, err
 }
 

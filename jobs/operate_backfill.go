@@ -29,30 +29,45 @@ type BackfillPeriod struct {
 
 // BackfillList lists the periods that the job's schedule owes from one key to another, both included, oldest first, without
 // changing anything. Ticks that are still to come are left out. The list may be empty. It returns [ErrUnknownJob],
-// [ErrTooMany], or a [*schedule.FieldError] for a key that isn't one of the job's kind or is older than is kept.
-func BackfillList(ctx context.Context, pool *pgxpool.Pool, job, from, to string) (list []BackfillPeriod, err error) {
+// [ErrTooMany], a [*ParamError], or a [*schedule.FieldError] for a key that isn't one of the job's kind or is older than is
+// kept.
+func BackfillList(ctx context.Context, pool *pgxpool.Pool, job, from, to string, c BackfillConfig) (list []BackfillPeriod, err error) {
 	err = operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
+		if _, err := p.given(nil, c.Params); err != nil {
+			return err
+		}
 		list, _, err = p.backfill(ctx, tx, from, to)
 		return err
 	})
 	return list, err
 }
 
-// Backfill owes the periods of [BackfillList] that are neither complete nor owed already, and returns the whole list. They run
-// oldest first, after what the schedule itself owes. The watermark stays where it is.
-func Backfill(ctx context.Context, pool *pgxpool.Pool, job, from, to, actor string) (list []BackfillPeriod, err error) {
-	return BackfillAs(ctx, pool, job, from, to, By{Actor: actor})
+// BackfillConfig says who owes a range again, and with what.
+type BackfillConfig struct {
+	Actor  string            // goes into the audit
+	Reason string            // for the audit; empty where nobody asked for one
+	Seen   Seen              // how many periods are owed
+	Params map[string]string // by name, as text, for each period that is owed; as in [TriggerConfig]
 }
 
-// BackfillAs is [Backfill] with a reason and what its author saw: how many periods it owes.
-func BackfillAs(ctx context.Context, pool *pgxpool.Pool, job, from, to string, by By) (list []BackfillPeriod, err error) {
+// Backfill owes the periods of [BackfillList] that are neither complete nor owed already, and returns the whole list. They run
+// oldest first, after what the schedule itself owes. The watermark stays where it is. A param that can't be given is a
+// [*ParamError].
+func Backfill(ctx context.Context, pool *pgxpool.Pool, job, from, to string, c BackfillConfig) (list []BackfillPeriod, err error) {
 	err = operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
 		var last map[string]latest
 		if list, last, err = p.backfill(ctx, tx, from, to); err != nil {
 			return err
 		}
+		given, err := p.given(nil, c.Params)
+		if err != nil {
+			return err
+		}
 		keys, revisions, fresh, locks := p.owing(list, last)
-		if n := len(keys) + len(fresh); by.Seen.Owed != 0 && by.Seen.Owed != n {
+		for i := range fresh {
+			fresh[i].Params = given
+		}
+		if n := len(keys) + len(fresh); c.Seen.Owed != 0 && c.Seen.Owed != n {
 			return fmt.Errorf("%w: %s to %s of %s would owe %d periods now", ErrChanged, from, to, job, n)
 		}
 		if len(locks) == 0 {
@@ -63,9 +78,10 @@ func BackfillAs(ctx context.Context, pool *pgxpool.Pool, job, from, to string, b
 		}
 		var b batch
 		b.Queue(reopenSQL, job, keys, revisions, p.runs, originBackfill, backfillPriority)
+		queueParams(&b, job, keys, revisions, given)
 		queueOwe(&b, fresh, &[]owed{})
 		b.Queue(rewaitSQL, job, locks, nil) // a dead one may have held others
-		queueAudit(&b, by.Actor, "backfill", job, "", "", by.Reason, detail(map[string]any{"from": from, "to": to, "owed": len(keys) + len(fresh)}))
+		queueAudit(&b, c.Actor, "backfill", job, "", "", c.Reason, detail(map[string]any{"from": from, "to": to, "owed": len(keys) + len(fresh), "params": c.Params}))
 		b.Queue(leaveSQL, locks)
 		return tx.SendBatch(ctx, &b).Close()
 	})

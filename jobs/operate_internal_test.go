@@ -105,7 +105,7 @@ func TestAJobThatHoldsTheNextWaitsForItsDeadPeriod(t *testing.T) {
 			}
 			first = keys[1]
 		case "trigger":
-			if _, err := Backfill(t.Context(), pool, "j", keys[0], keys[0], "ann"); err != nil {
+			if _, err := Backfill(t.Context(), pool, "j", keys[0], keys[0], BackfillConfig{Actor: "ann"}); err != nil {
 				t.Fatal(err)
 			}
 			continue
@@ -306,7 +306,7 @@ func TestATriggerRunsDuringAPause(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, pool, `delete from pawl.periods returning 1`)
-	key, err := Trigger(t.Context(), pool, "j", "ann")
+	key, err := Trigger(t.Context(), pool, "j", TriggerConfig{Actor: "ann"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,9 +325,12 @@ func TestAnActOnAnUnknownJobSaysSo(t *testing.T) {
 			_, err := Rerun(t.Context(), pool, "x", "k", RerunConfig{Actor: "ann", Reason: "r"})
 			return err
 		},
-		"retry":    func() error { return Retry(t.Context(), pool, "x", "k", "ann") },
-		"cancel":   func() error { return Cancel(t.Context(), pool, "x", "k", "ann", "r") },
-		"backfill": func() error { _, err := Backfill(t.Context(), pool, "x", "a", "b", "ann"); return err },
+		"retry":  func() error { return Retry(t.Context(), pool, "x", "k", "ann") },
+		"cancel": func() error { return Cancel(t.Context(), pool, "x", "k", "ann", "r") },
+		"backfill": func() error {
+			_, err := Backfill(t.Context(), pool, "x", "a", "b", BackfillConfig{Actor: "ann"})
+			return err
+		},
 	} {
 		if err := act(); !errors.Is(err, ErrUnknownJob) {
 			t.Errorf("%s = %v, want ErrUnknownJob", name, err)

@@ -12,38 +12,51 @@ import (
 // RerunConfig says who lets a complete period run again, and why.
 type RerunConfig struct {
 	Actor         string
-	Reason        string // required
-	RepeatEffects bool   // what was sent to others is sent again, under a new idempotency key
-	Seen          Seen   // of the period
+	Reason        string            // required
+	Params        map[string]string // given to it by name; what isn't given is as it was for the revision before
+	RepeatEffects bool              // what was sent to others is sent again, under a new idempotency key
+	Seen          Seen              // of the period
 }
 
 // Rerun owes a complete period once more, as its next revision, and returns that; the old revision stays as it is. It returns
-// [ErrUnknownJob], [ErrUnknownPeriod], [ErrNoReason], or a [*PeriodStateError] if the period isn't complete.
+// [ErrUnknownJob], [ErrUnknownPeriod], [ErrNoReason], a [*ParamError], or a [*PeriodStateError] if the period isn't
+// complete.
 func Rerun(ctx context.Context, pool *pgxpool.Pool, job, key string, c RerunConfig) (revision int, err error) {
 	if strings.TrimSpace(c.Reason) == "" {
 		return 0, ErrNoReason
 	}
 	err = operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
-		last, err := periodOf(ctx, tx, job, key)
+		last, err := complete(ctx, tx, job, key)
 		if err != nil {
 			return err
-		}
-		if last.state != stateComplete {
-			return &PeriodStateError{job, key, last.state, "only what is complete is rerun; retry a dead period, trigger or backfill others"}
 		}
 		if err := c.Seen.period(job, last); err != nil {
 			return err
 		}
 		revision = last.revision + 1
 		x := p.again(last, originRerun)
-		x.Repeat = c.RepeatEffects
+		if x.Params, err = p.given(last.params, c.Params); err != nil {
+			return err
+		}
+		if x.Repeat = c.RepeatEffects; x.Repeat {
+			x.KeyRev, x.Refused = revision, 0
+		}
 		b := laneBatch(last.lock, func(b *batch) {
 			queueOwe(b, []periodRow{x}, &[]owed{})
-			queueAudit(b, c.Actor, "rerun", job, key, last.lock, c.Reason, detail(map[string]any{"revision": revision, "repeat_effects": c.RepeatEffects}))
+			queueAudit(b, c.Actor, "rerun", job, key, last.lock, c.Reason, detail(map[string]any{"revision": revision, "repeat_effects": c.RepeatEffects, "params": c.Params}))
 		})
 		return tx.SendBatch(ctx, b).Close()
 	})
 	return revision, err
+}
+
+// complete is the last revision of a period, which must be complete.
+func complete(ctx context.Context, tx pgx.Tx, job, key string) (latest, error) {
+	last, err := periodOf(ctx, tx, job, key)
+	if err == nil && last.state != stateComplete {
+		err = last.refuse(actRerun, job)
+	}
+	return last, err
 }
 
 // again is the row of a period's next revision.
@@ -51,6 +64,7 @@ func (p *planned) again(last latest, origin string) periodRow {
 	return periodRow{
 		Job: p.Job, Key: last.key, Revision: last.revision + 1, Lock: last.lock, State: stateOpen, Origin: origin,
 		StartAt: last.start, EndAt: last.end, At: last.scheduled, LastAt: last.scheduled, Ticks: 1, Most: p.runs,
+		KeyRev: last.keyRev, Refused: last.refused,
 	}
 }
 
@@ -68,7 +82,7 @@ func RetryAs(ctx context.Context, pool *pgxpool.Pool, job, key string, by By) er
 			return err
 		}
 		if last.state != stateDead {
-			return &PeriodStateError{job, key, last.state, retryFix(last.state)}
+			return last.refuse(actRetry, job)
 		}
 		if err := by.Seen.period(job, last); err != nil {
 			return err
@@ -86,17 +100,10 @@ func RetryAs(ctx context.Context, pool *pgxpool.Pool, job, key string, by By) er
 	})
 }
 
-const stateDead = "dead"
-
-func retryFix(state string) string {
-	switch state {
-	case stateOpen, stateRunning:
-		return "it is owed already; follow it with: pawl why"
-	case stateComplete:
-		return "rerun it, with a reason"
-	}
-	return "only what is dead is retried; trigger or backfill it"
-}
+const (
+	stateDead = "dead"
+	stateHeld = "held"
+)
 
 const (
 	// The lock before the lane: a run that ends at this moment takes them in that order.
@@ -153,11 +160,11 @@ func CancelAs(ctx context.Context, pool *pgxpool.Pool, job, key string, by By) e
 		var b batch
 		b.Queue(cancelSQL, job, key, last.revision)
 		switch last.state {
-		case stateOpen, "held", stateDead:
+		case stateOpen, stateHeld, stateDead:
 		case stateRunning:
 			b.Queue(cancelForceSQL, job, key, last.revision)
 		default:
-			return &PeriodStateError{job, key, last.state, "it has ended; there is nothing to cancel"}
+			return last.refuse(actCancel, job)
 		}
 		b.Queue(rewaitSQL, job, locks, nil)
 		queueAudit(&b, by.Actor, "cancel", job, key, last.lock, by.Reason, detail(map[string]any{"was": last.state, "token": last.token}))

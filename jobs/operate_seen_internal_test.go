@@ -25,9 +25,9 @@ func TestAnActOnWhatHasChangedDoesNothing(t *testing.T) {
 	r.goes(t, stateComplete)
 	_, err := Rerun(ctx, pool, "j", keys[1], RerunConfig{Actor: "ann", Reason: "why", Seen: Seen{Revision: 3}})
 	act("rerun of another revision", err)
-	_, err = TriggerAs(ctx, pool, "j", By{"ann", "", Seen{Key: "1999-01-01"}})
+	_, err = Trigger(ctx, pool, "j", TriggerConfig{Actor: "ann", Seen: Seen{Key: "1999-01-01"}})
 	act("trigger of another day", err)
-	_, err = BackfillAs(ctx, pool, "j", keys[0], keys[0], By{"ann", "why", Seen{Owed: 2}})
+	_, err = Backfill(ctx, pool, "j", keys[0], keys[0], BackfillConfig{Actor: "ann", Seen: Seen{Owed: 2}})
 	act("backfill of another list", err)
 	if err := Pause(ctx, pool, "j", PauseConfig{Actor: "ann"}); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestTheLatestRevisionAndTheCurrentPeriodAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if owed, err := Trigger(t.Context(), pool, "j", "ann"); err != nil || owed != key {
+	if owed, err := Trigger(t.Context(), pool, "j", TriggerConfig{Actor: "ann"}); err != nil || owed != key {
 		t.Errorf("%s is owed, current is %s, %v", owed, key, err)
 	}
 	if _, err := h.Current(t.Context(), "nobody"); !errors.Is(err, ErrUnknownJob) {

@@ -24,9 +24,9 @@ func (o *Operator) Resume(ctx context.Context, job string, by By, owe schedule.C
 	return ResumeAs(ctx, o.pool, job, by, owe)
 }
 
-// Trigger is [TriggerAs].
-func (o *Operator) Trigger(ctx context.Context, job string, by By) (key string, err error) {
-	return TriggerAs(ctx, o.pool, job, by)
+// Trigger is [Trigger].
+func (o *Operator) Trigger(ctx context.Context, job string, c TriggerConfig) (key string, err error) {
+	return Trigger(ctx, o.pool, job, c)
 }
 
 // Rerun is [Rerun].
@@ -45,11 +45,11 @@ func (o *Operator) Cancel(ctx context.Context, job, key string, by By) error {
 }
 
 // BackfillList is [BackfillList].
-func (o *Operator) BackfillList(ctx context.Context, job, from, to string) ([]BackfillPeriod, error) {
-	return BackfillList(ctx, o.pool, job, from, to)
+func (o *Operator) BackfillList(ctx context.Context, job, from, to string, c BackfillConfig) ([]BackfillPeriod, error) {
+	return BackfillList(ctx, o.pool, job, from, to, c)
 }
 
-// Backfill is [BackfillAs].
-func (o *Operator) Backfill(ctx context.Context, job, from, to string, by By) ([]BackfillPeriod, error) {
-	return BackfillAs(ctx, o.pool, job, from, to, by)
+// Backfill is [Backfill].
+func (o *Operator) Backfill(ctx context.Context, job, from, to string, c BackfillConfig) ([]BackfillPeriod, error) {
+	return Backfill(ctx, o.pool, job, from, to, c)
 }

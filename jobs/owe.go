@@ -20,36 +20,40 @@ const (
 
 // periodRow is a new row of periods.
 type periodRow struct {
-	Job       string     `json:"job"`
-	Key       string     `json:"key"`
-	Revision  int        `json:"revision"`
-	Lock      string     `json:"lock"`
-	State     string     `json:"state"`
-	Reason    string     `json:"reason"`
-	BlockedBy string     `json:"blocked_by"`
-	Origin    string     `json:"origin"`
-	Priority  int        `json:"priority"`
-	StartAt   time.Time  `json:"start_at"`
-	EndAt     time.Time  `json:"end_at"`
-	At        time.Time  `json:"at"`
-	LastAt    time.Time  `json:"last_at"`
-	Ticks     int        `json:"ticks"`
-	Most      int        `json:"most"`
-	NotBefore *time.Time `json:"not_before"`
-	StartBy   *time.Time `json:"start_by"`
-	LateAt    *time.Time `json:"late_at"`
-	DueAt     *time.Time `json:"due_at"`
-	Repeat    bool       `json:"repeat_effects"`
-	Short     bool       `json:"short"` // it goes on with the job's last row, if that is a stretch of its kind
+	Job       string          `json:"job"`
+	Key       string          `json:"key"`
+	Revision  int             `json:"revision"`
+	Lock      string          `json:"lock"`
+	State     string          `json:"state"`
+	Reason    string          `json:"reason"`
+	BlockedBy string          `json:"blocked_by"`
+	Origin    string          `json:"origin"`
+	Priority  int             `json:"priority"`
+	StartAt   time.Time       `json:"start_at"`
+	EndAt     time.Time       `json:"end_at"`
+	At        time.Time       `json:"at"`
+	LastAt    time.Time       `json:"last_at"`
+	Ticks     int             `json:"ticks"`
+	Most      int             `json:"most"`
+	NotBefore *time.Time      `json:"not_before"`
+	StartBy   *time.Time      `json:"start_by"`
+	LateAt    *time.Time      `json:"late_at"`
+	DueAt     *time.Time      `json:"due_at"`
+	KeyRev    int             `json:"key_revision"` // 0: 1
+	Refused   int             `json:"refused"`
+	Repeat    bool            `json:"repeat_effects"`
+	Params    json.RawMessage `json:"params,omitempty"`
+	Short     bool            `json:"short"` // it goes on with the job's last row, if that is a stretch of its kind
 }
 
 // insertPeriodsSQL is the only way into pawl.periods: for ticks, triggers, reruns and backfills alike. Ticks that are not
-// owed are recorded all the same, with the reason.
+// owed are recorded all the same, with the reason. What is there under the job's former name is there.
 const insertPeriodsSQL = `
 with p as materialized (
   select * from jsonb_to_recordset($1::text::jsonb) as p(job text, key text, revision int, lock text, state text, reason text, blocked_by text,
          origin text, priority int, start_at timestamptz, end_at timestamptz, at timestamptz, last_at timestamptz, ticks int, most int,
-         not_before timestamptz, start_by timestamptz, late_at timestamptz, due_at timestamptz, repeat_effects boolean, short boolean)
+         not_before timestamptz, start_by timestamptz, late_at timestamptz, due_at timestamptz, repeat_effects boolean,
+         key_revision int, refused int, params jsonb, short boolean)
 ), longer as (
   update pawl.periods x set last_at = p.last_at, ticks = x.ticks + p.ticks
     from p cross join lateral (select y.job, y.key, y.revision from pawl.periods y
@@ -59,12 +63,13 @@ with p as materialized (
   returning x.job, x.state, x.reason, p.ticks
 ), fresh as (
   insert into pawl.periods (job, key, revision, lock, state, reason, blocked_by, origin, priority, start_at, end_at, scheduled_at, last_at,
-         ticks, max_attempts, not_before, start_by, late_at, due_at, repeat_effects, waits, ended_at)
+         ticks, max_attempts, not_before, start_by, late_at, due_at, repeat_effects, key_revision, refused, params, waits, ended_at)
   select p.job, p.key, p.revision, p.lock, p.state, nullif(p.reason, ''), nullif(p.blocked_by, ''), p.origin, p.priority, p.start_at, p.end_at,
-         p.at, case when p.ticks > 1 then p.last_at end, p.ticks, p.most, p.not_before, p.start_by, p.late_at, p.due_at, p.repeat_effects,
+         p.at, case when p.ticks > 1 then p.last_at end, p.ticks, p.most, p.not_before, p.start_by, p.late_at, p.due_at, p.repeat_effects, greatest(p.key_revision, 1), p.refused, p.params,
          case p.state when 'open' then pawl.waits_for(p.job, p.key, p.at, p.origin) when 'held' then 'paused' end,
          case when p.state in ('missed', 'skipped') then clock_timestamp() end
     from p where not (p.short and p.job in (select l.job from longer l))
+     and not exists (select from pawl.renames f join pawl.periods o on o.job = f.former and o.key = p.key where f.job = p.job and f.done_at is null)
    order by p.job, p.key
   on conflict (job, key, revision) do nothing
   returning job, state, reason, ticks, waits

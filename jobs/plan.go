@@ -11,10 +11,6 @@ import (
 	"pawl/internal/gather"
 )
 
-// maxSkew is how far the database's clock may be from ours: beyond it nothing is planned, since tomorrow's periods
-// would run today.
-const maxSkew = 5 * time.Minute
-
 const (
 	peekSQL = `
 select clock_timestamp(), exists (select from pawl.schedules where retired_at is null and next_at <= clock_timestamp())`
@@ -32,17 +28,25 @@ func (r *Runner) plan(ctx context.Context) error {
 	for {
 		var now time.Time
 		var due bool
+		sent, begun := r.clock(), time.Now()
 		if err := r.pool.QueryRow(ctx, peekSQL).Scan(&now, &due); err != nil {
 			return err
 		}
-		if skew := r.clock().Sub(now).Abs(); skew > maxSkew {
+		skew := apart(sent, now, time.Since(begun))
+		r.tellSkew(ctx, skew)
+		if skew = skew.Abs(); skew > maxSkew {
+			r.passes.Add(1) // it is said, and a restart would find the same
 			return fmt.Errorf("jobs: the database's clock (%s) and ours differ by %s, more than %s: nothing is planned; set the clocks right",
 				now.UTC().Format(time.RFC3339), skew.Round(time.Second), maxSkew)
 		}
 		if !due {
+			r.passes.Add(1)
 			return nil
 		}
 		n, last, err := r.planDue(ctx, after, mostDue)
+		if err == nil || gather.Refused(err) { // the server has answered: a schedule that can't be planned is no hung planner
+			r.passes.Add(1)
+		}
 		switch {
 		case gather.Refused(err):
 			return r.planEach(ctx)

@@ -14,7 +14,7 @@ import (
 
 // plannedColumns are what a planned is scanned from.
 const plannedColumns = `job, app, lock, definition, watermark, clock_timestamp(), retired_at, coalesce(retired_by, ''), generation,
-       paused_at, paused_until, resume`
+       paused_at, paused_until, resume, renamed`
 
 // planned is one schedule row, as it was locked.
 type planned struct {
@@ -28,6 +28,7 @@ type planned struct {
 	retiredBy, resume               string
 	generation                      int64
 	ticks                           []schedule.Tick
+	renamed                         bool // it had another name: its lock is of that one
 	held                            bool // the ticks came while the job was paused
 	runs                            int
 }
@@ -36,7 +37,7 @@ func scanPlanned(row pgx.CollectableRow) (*planned, error) {
 	var p planned
 	var job, app, lock string
 	err := row.Scan(&job, &app, &lock, &p.stored, &p.watermark, &p.now, &p.retiredAt, &p.retiredBy, &p.generation,
-		&p.pausedAt, &p.pausedTill, &p.resume)
+		&p.pausedAt, &p.pausedTill, &p.resume, &p.renamed)
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +46,14 @@ func scanPlanned(row pgx.CollectableRow) (*planned, error) {
 	}
 	p.Job, p.App, p.Lock, p.runs = job, app, lock, max(p.Runs, 1)
 	return &p, nil
+}
+
+// keepsLock is the definition with the stored lock, if the job was renamed and says nothing of its lock.
+func (p *planned) keepsLock(d definition) definition {
+	if p.renamed && d.Lock == lockOfJob(d.Job) {
+		d.Lock = p.Lock
+	}
+	return d
 }
 
 func (p *planned) retired() bool { return p.retiredAt != nil }

@@ -3,6 +3,8 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,16 +30,9 @@ func pruneJob() Job {
 // for the next day. Rows are found through an index and deleted by where they lie.
 type aged struct{ table, sql string }
 
-// pruned is everything that isn't kept for ever. Never deleted: the audit, lanes, marks, what was done once, periods of a day and longer.
+// pruned is what is kept equally long for all jobs. What a job decides is deleted job by job. Never deleted: the audit, marks, what was done once, periods of a day and longer.
 func pruned() []aged {
 	return []aged{
-		{"pawl.outputs", `
-delete from pawl.outputs where ctid = any (array(
-  select ctid from pawl.outputs where at < (select clock_timestamp() - interval '14 days') limit $1 for update skip locked))`},
-		{"pawl.runs", `
-delete from pawl.runs where ctid = any (array(
-  select ctid from pawl.runs where started_at < (select clock_timestamp() - interval '90 days') and ended_at < (select clock_timestamp() - interval '90 days')
-   order by started_at limit $1 for update skip locked))`},
 		{"pawl.tenures", `
 delete from pawl.tenures where ctid = any (array(
   select ctid from pawl.tenures where ended_at < (select clock_timestamp() - interval '400 days') limit $1 for update skip locked))`},
@@ -85,11 +80,28 @@ with gone as (
 )
 select count(*) from gone`
 
+// Of one job ($2) what ended longer ago than it is kept ($3, in ms).
+const (
+	pruneOutputsSQL = `
+delete from pawl.outputs where ctid = any (array(
+  select ctid from pawl.outputs where job = $2 and at < (select clock_timestamp() - $3::bigint * interval '1 ms')
+   order by at limit $1 for update skip locked))`
+
+	// By state, since runs are found by job, state and start: those that are kept are never read.
+	pruneRunsSQL = `
+delete from pawl.runs where ctid = any (array(
+  select r.at from unnest(array['complete', 'failed', 'timed_out', 'lost', 'drained', 'cancelled', 'skipped']) s (state) cross join lateral (
+    select x.ctid as at from pawl.runs x
+     where x.job = $2 and x.state = s.state and x.state <> 'running' and x.started_at < (select clock_timestamp() - $3::bigint * interval '1 ms')
+       and x.ended_at < (select clock_timestamp() - $3::bigint * interval '1 ms')
+     order by x.started_at limit $1 for update skip locked) r
+   limit $1))`
+)
+
 // prune is the function of the job. It may end anywhere: what it has deleted stays deleted, and the next run goes on.
 func prune(ctx context.Context, run *Run) error {
 	var all int64
-	most := func(what, sql string, args ...any) error {
-		n, err := run.pruneAll(ctx, sql, args...)
+	told := func(what string, n int64, err error) error {
 		if all += n; n > 0 {
 			run.Progress(all, 0)
 			run.Logger().InfoContext(ctx, "pruned", "table", what, "rows", n)
@@ -98,6 +110,10 @@ func prune(ctx context.Context, run *Run) error {
 			return fmt.Errorf("jobs: prune %s: %w", what, err)
 		}
 		return nil
+	}
+	most := func(what, sql string, args ...any) error {
+		n, err := run.pruneAll(ctx, sql, args...)
+		return told(what, n, err)
 	}
 	for _, a := range pruned() {
 		if there, err := run.exists(ctx, a.table); err != nil || !there {
@@ -110,14 +126,24 @@ func prune(ctx context.Context, run *Run) error {
 			return err
 		}
 	}
-	names, err := run.allJobs(ctx)
+	kept, err := run.retentions(ctx)
 	if err != nil {
 		return err
 	}
-	for _, job := range names {
+	for _, job := range slices.Sorted(maps.Keys(kept)) {
+		if err := most("pawl.outputs", pruneOutputsSQL, job, kept[job].output().Milliseconds()); err != nil {
+			return err
+		}
+		if err := most("pawl.runs", pruneRunsSQL, job, kept[job].runs().Milliseconds()); err != nil {
+			return err
+		}
 		if err := most("pawl.periods", prunePeriodsSQL, job); err != nil {
 			return err
 		}
+	}
+	n, err := run.pruneLanes(ctx)
+	if err := told("pawl.lanes", n, err); err != nil {
+		return err
 	}
 	// It raises the floor of the tokens in the same statement: the next token of each lock stays larger.
 	return most("pawl.locks", `select pawl.prune(interval '400 days', $1)`)
@@ -170,10 +196,19 @@ func (r *Run) exists(ctx context.Context, table string) (there bool, err error) 
 	return there, err
 }
 
-func (r *Run) allJobs(ctx context.Context) ([]string, error) {
-	rows, err := r.runner.pool.Query(ctx, `select job from pawl.schedules order by job`)
+// retentions are what the stored jobs say, retired ones too. A definition that can't be read keeps as the default does.
+func (r *Run) retentions(ctx context.Context) (map[string]Retention, error) {
+	rows, err := r.runner.pool.Query(ctx, `select `+plannedColumns+` from pawl.schedules`)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	all, err := pgx.CollectRows(rows, scanPlanned)
+	kept := map[string]Retention{}
+	for _, p := range all {
+		kept[p.Job] = Retention{}
+		if p.unreadable == nil {
+			kept[p.Job] = Retention{Runs: p.KeepRuns, Output: p.KeepOutput}
+		}
+	}
+	return kept, err
 }

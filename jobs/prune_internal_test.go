@@ -191,7 +191,12 @@ func TestPruningAndLookingUseIndexes(t *testing.T) {
 	_, pool := opened(t)
 	exec(t, pool, `with x as (insert into pawl.events (kind, subject, at) select 'dead', n, now() - n * interval '20 min' from generate_series(1, 6000) n returning 1)
 	  select count(*) from x`)
-	if _, err := pool.Exec(t.Context(), `analyze pawl.events`); err != nil {
+	exec(t, pool, `with x as (insert into pawl.refusals (at, lock, token) select now() - n * interval '20 min', 'l' || n % 50, n % 500 from generate_series(1, 6000) n returning 1)
+	  select count(*) from x`)
+	exec(t, pool, `with x as (insert into pawl.tenures (lock, token, grant_id, ended_at, how)
+	    select 'l' || n % 50, n, gen_random_uuid(), now() - n * interval '20 min', (array['released', 'released', 'expired'])[n % 3 + 1] from generate_series(1, 6000) n returning 1)
+	  select count(*) from x`)
+	if _, err := pool.Exec(t.Context(), `analyze pawl.events, pawl.refusals, pawl.tenures`); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := pool.Begin(t.Context())
@@ -225,8 +230,8 @@ func TestPruningAndLookingUseIndexes(t *testing.T) {
 		}
 	}
 	index := map[string]string{
-		"pawl.runs": "runs_started started_at", "pawl.tenures": "tenures_ended ended_at", "pawl.refusals": "refusals_at at", "pawl.idempotency": "idempotency_at at",
-		"pawl.events": "events_at at", "pawl.alerts": "alerts_at at", "pawl.outputs": "outputs_at at",
+		"pawl.tenures": "tenures_ended ended_at", "pawl.refusals": "refusals_at at", "pawl.idempotency": "idempotency_at at",
+		"pawl.events": "events_at at", "pawl.alerts": "alerts_at at",
 	}
 	for _, a := range pruned() {
 		if index[a.table] == "" && a.table != "pawl.replicas" {
@@ -236,11 +241,13 @@ func TestPruningAndLookingUseIndexes(t *testing.T) {
 			explain(a.sql, index[a.table], pruneBatch)
 		}
 	}
+	explain(pruneOutputsSQL, "outputs_job at", pruneBatch, "'h'", 3600_000)
+	explain(pruneRunsSQL, "runs_ended started_at", pruneBatch, "'h'", 3600_000)
 	explain(prunePeriodsSQL, "periods_job scheduled_at", pruneBatch, "'h'")
 	explain(lateSQL, "periods_late late_at")
 	explain(overdueSQL, "periods_due due_at")
 	explain(atRiskSQL, "periods_due due_at")
-	explain(staleClaimSQL, "tenures_stale ended_at", 600)
+	explain(staleClaimSQL, "tenures_(?:ended|stale) ended_at", 600)
 	explain(refusalSQL, "refusals_at at", 600)
 	explain(unclaimedSQL, "river_job_prioritized_fetching_index state")
 	explain(queueAlertsSQL, "events_at at", "'a/ops'", "'{dead}'", "'a'", "'ops'", "'kind'")
@@ -259,7 +266,7 @@ func TestEveryRunnerBringsThePruningJobUnlessItIsToldNotTo(t *testing.T) {
 	}
 	stop := running(t, Config{Pool: pool})
 	defer stop()
-	if _, err := Trigger(t.Context(), pool, pruneName, "test"); err != nil {
+	if _, err := Trigger(t.Context(), pool, pruneName, TriggerConfig{Actor: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	pgtest.Eventually(t, 20*time.Second, "it has run", func() bool {

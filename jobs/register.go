@@ -55,6 +55,12 @@ func (r *Runner) registerJob(ctx context.Context, j Job) error {
 	for range 2 { // a new row is inserted first and looked at then
 		stored := false
 		err := pgx.BeginTxFunc(ctx, r.pool, stepwise(), func(tx pgx.Tx) error {
+			if j.RenameFrom != "" {
+				if skip, err := r.takeOver(ctx, tx, j); skip || err != nil {
+					stored = true
+					return err
+				}
+			}
 			rows, err := tx.Query(ctx, storedSQL, j.Name)
 			if err != nil {
 				return err
@@ -77,6 +83,9 @@ func (r *Runner) registerJob(ctx context.Context, j Job) error {
 }
 
 func (r *Runner) store(ctx context.Context, tx pgx.Tx, j Job) error {
+	if former, err := r.formerName(ctx, tx, j); former || err != nil {
+		return err
+	}
 	d := j.definition(r.cfg.App)
 	s, err := d.parse()
 	if err != nil {
@@ -96,7 +105,7 @@ func (r *Runner) store(ctx context.Context, tx pgx.Tx, j Job) error {
 
 // edit replaces a stored definition. Ticks up to now are planned by the old one first, or they would be lost.
 func (r *Runner) edit(ctx context.Context, tx pgx.Tx, j Job, old *planned) error {
-	d := j.definition(r.cfg.App)
+	d := old.keepsLock(j.definition(r.cfg.App))
 	switch {
 	case old.App != d.App:
 		return fmt.Errorf("it %w, %q: rename this job, or set jobs.Config.App to %q", errOtherApp, old.App, old.App)
@@ -154,7 +163,7 @@ func (r *Runner) planRest(ctx context.Context, tx pgx.Tx, p *planned) error {
 // noteLater says once that another definition of a job of ours is stored.
 func (r *Runner) noteLater(ctx context.Context, p *planned) {
 	j, ours := r.handled().jobs[p.Job]
-	if !ours || p.unreadable != nil || p.same(j.definition(r.cfg.App)) {
+	if !ours || p.unreadable != nil || p.same(p.keepsLock(j.definition(r.cfg.App))) {
 		return
 	}
 	r.plans.once("later "+p.Job+" "+string(p.stored), func() {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"pawl/jobs/alert"
 )
 
 // Check returns the first field of the job that can't be used, as [Runner.Add] does.
@@ -32,10 +34,13 @@ type Change struct {
 	Set         []Job    // these are added, or take the place of those of the same name
 	Keep        []string // these stay as they are, such as those whose new definition is wrong
 	AllowRetire int      // as in [Config]
+
+	Channels     []alert.Channel // these take the place of those of before, each by itself; nil: all stay as they are
+	KeepChannels []string        // these stay, such as those whose new definition is wrong
 }
 
 // Reload changes the jobs of a runner that runs. Each is stored and taken over by itself: the error is an errors.Join of
-// one [*JobError] for each that couldn't be, which stays as it was. What is in neither list this process doesn't run any
+// one [*JobError] or [*ChannelError] for each that couldn't be, which stays as it was. What is in neither list this process doesn't run any
 // more; with Config.WholeApp it is retired, unless that is a [*RetireError]. Runs that are under way end as they began.
 func (r *Runner) Reload(ctx context.Context, c Change) error {
 	if err := r.Ready(); err != nil {
@@ -70,8 +75,9 @@ func (r *Runner) Reload(ctx context.Context, c Change) error {
 	all := maps.Clone(have.jobs) // a run that was granted a moment ago finds its job still
 	maps.Copy(all, mine)
 	r.setJobs(all, slices.Sorted(maps.Keys(mine)))
-	errs = append(errs, r.clients.set(ctx, r.handled().names))
-	r.log.InfoContext(ctx, "jobs reloaded", "jobs", slices.Sorted(maps.Keys(mine)))
+	errs = append(errs, r.reloadChannels(ctx, c)...)
+	errs = append(errs, r.clients.set(ctx, r.handled().names, channelNames(r.alerting())))
+	r.log.InfoContext(ctx, "jobs reloaded", "jobs", slices.Sorted(maps.Keys(mine)), "channels", channelNames(r.alerting()))
 	return errors.Join(errs...)
 }
 

@@ -105,7 +105,7 @@ func TestARunnerIsIdleWhenNothingIsOwed(t *testing.T) {
 		return is
 	}
 	pgtest.Eventually(t, 10*time.Second, "it is idle from the beginning", idle)
-	if _, err := jobs.Trigger(t.Context(), pool, "j", "test"); err != nil {
+	if _, err := jobs.Trigger(t.Context(), pool, "j", jobs.TriggerConfig{Actor: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	if idle() {

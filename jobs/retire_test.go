@@ -30,7 +30,7 @@ func TestARetiredJobIsPlannedNoMoreAndOwesNothing(t *testing.T) {
 	if n := count(t, pool, `select count(*) from pawl.schedules where retired_at is not null and next_at is null`); n != 1 {
 		t.Error("the schedule is not retired")
 	}
-	if _, err := jobs.Trigger(t.Context(), pool, "tick", "ann"); !errors.Is(err, jobs.ErrUnknownJob) {
+	if _, err := jobs.Trigger(t.Context(), pool, "tick", jobs.TriggerConfig{Actor: "ann"}); !errors.Is(err, jobs.ErrUnknownJob) {
 		t.Errorf("Trigger of a retired job = %v, want ErrUnknownJob", err)
 	}
 	if _, err := jobs.Retire(t.Context(), pool, "nobody", "ann", "x"); !errors.Is(err, jobs.ErrUnknownJob) {

@@ -25,6 +25,7 @@ type Run struct {
 	Revision    int       // of the period; a rerun has a larger one
 	Attempt     int       // 1, 2, …
 	ScheduledAt time.Time // when the period was due, UTC
+	Params      Params    // what Job.Params declares: what was given to the period, else the defaults; nil without any
 
 	runner     *Runner
 	job        Job

@@ -31,19 +31,20 @@ const (
 
 // Config configures a [Runner]. Pool is required; the zero value of the other fields means their default.
 type Config struct {
-	Pool        *pgxpool.Pool         // what jobs write through; the runner opens connections of its own beside it
-	Direct      *pgxpool.Pool         // the same database past a pooler, for LISTEN; default Pool, and polling where that is pooled
-	App         string                // whose jobs these are; default "default"
-	Generation  int64                 // of the jobs' definitions: a stored one of a higher generation is left as it is; default 0
-	WholeApp    bool                  // these are all jobs of App: stored ones that are not among them are retired
-	AllowRetire int                   // with WholeApp: so many may be retired at once; default 30 % of the app's jobs, or 2
-	Holder      string                // unique among live processes; default host/pid/random
-	Concurrency int                   // runs at a time, 1 to 1000; default 10
-	Grace       time.Duration         // for runs to finish at shutdown, and for a function to return after its context has ended; default 30s
-	Logger      *slog.Logger          // default discards
-	Registerer  prometheus.Registerer // default none
-	Channels    []alert.Channel       // webhooks that are told of the events of this app's jobs, and of locks
-	NoPrune     bool                  // leaves out the job pawl-prune, which deletes old history once a day
+	Pool         *pgxpool.Pool         // what jobs write through; the runner opens connections of its own beside it
+	Direct       *pgxpool.Pool         // the same database past a pooler, for LISTEN; default Pool, and polling where that is pooled
+	App          string                // whose jobs these are; default "default"
+	Generation   int64                 // of the jobs' definitions: a stored one of a higher generation is left as it is; default 0
+	WholeApp     bool                  // these are all jobs of App: stored ones that are not among them are retired
+	AllowRetire  int                   // with WholeApp: so many may be retired at once; default 30 % of the app's jobs, or 2
+	Holder       string                // unique among live processes; default host/pid/random
+	Concurrency  int                   // runs at a time, 1 to 1000; default 10
+	Grace        time.Duration         // for runs to finish at shutdown, and for a function to return after its context has ended; default 30s
+	Logger       *slog.Logger          // default discards
+	Registerer   prometheus.Registerer // default none
+	Channels     []alert.Channel       // webhooks that are told of the events of this app's jobs, and of locks
+	PlanPatience time.Duration         // for the planner to complete a pass while the database answers: then Run ends with [ErrPlannerHung]; default 5m, at least 1m
+	NoPrune      bool                  // leaves out the job pawl-prune, which deletes old history once a day
 }
 
 // Runner plans, delivers and runs jobs in one process. Any number of processes may share a database.
@@ -62,6 +63,12 @@ type Runner struct {
 
 	mostWait time.Duration // for a row or a lane
 
+	passes  atomic.Uint64               // that the planner has completed
+	hung    atomic.Bool                 // it completes none
+	failed  chan error                  // why the runner ends by itself
+	answers func(context.Context) error // whether the database answers a call of its own
+	skewed  atomic.Bool                 // it was said that the clocks differ
+
 	starts    *gather.Gatherer[startRequest, started]
 	ends      *gather.Gatherer[endRequest, bool]
 	handovers *gather.Gatherer[*Run, *Run]
@@ -76,8 +83,9 @@ type Runner struct {
 	needed    atomic.Pointer[map[string][]string] // by job: those that need it
 	arrived   sync.Map                            // ids of the deliveries that this process works
 	stuck     atomic.Int64
-	names     []string // of the jobs whose function it has, sorted; guarded and replaced as jobs is
-	ttls      []int64  // their TTLs in ms
+	channels  []alert.Channel // guarded and replaced as jobs is
+	names     []string        // of the jobs whose function it has, sorted; guarded and replaced as jobs is
+	ttls      []int64         // their TTLs in ms
 	changing  sync.RWMutex
 	reloading sync.Mutex
 	clients   clients
@@ -91,6 +99,7 @@ func New(cfg Config) (*Runner, error) {
 	cfg.Holder = cmp.Or(cfg.Holder, defaultHolder())
 	cfg.Concurrency = cmp.Or(cfg.Concurrency, 10)
 	cfg.Grace = cmp.Or(cfg.Grace, 30*time.Second)
+	cfg.PlanPatience = cmp.Or(cfg.PlanPatience, planPatience)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	switch {
 	case cfg.Pool == nil:
@@ -99,6 +108,8 @@ func New(cfg Config) (*Runner, error) {
 		return nil, &ConfigError{Field: "Concurrency", Value: cfg.Concurrency, Fix: "use 1 to 1000"}
 	case cfg.Grace < 0:
 		return nil, &ConfigError{Field: "Grace", Value: cfg.Grace, Fix: "use a positive duration"}
+	case cfg.PlanPatience < leastPatience:
+		return nil, &ConfigError{Field: "PlanPatience", Value: cfg.PlanPatience, Fix: "use " + leastPatience.String() + " or more: a call that the network swallows takes a part of it"}
 	case len(cfg.Holder) > 100 || storable(cfg.Holder) != cfg.Holder:
 		return nil, &ConfigError{Field: "Holder", Value: cfg.Holder, Fix: "use at most 100 bytes of UTF-8 without NUL"}
 	case storable(cfg.App) != cfg.App:
@@ -107,10 +118,12 @@ func New(cfg Config) (*Runner, error) {
 	if err := checkChannels(cfg.Channels); err != nil {
 		return nil, err
 	}
-	return &Runner{
-		cfg: cfg, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{}, clock: wall.Now, mostWait: mostWait,
-		gone: make(chan struct{}), sweepNow: make(chan struct{}, 1), slots: make(chan struct{}, cfg.Concurrency),
-	}, nil
+	r := &Runner{
+		cfg: cfg, channels: cfg.Channels, log: cfg.Logger, metrics: NewMetrics(cfg.Registerer), jobs: map[string]Job{}, clock: wall.Now, mostWait: mostWait,
+		gone: make(chan struct{}), sweepNow: make(chan struct{}, 1), slots: make(chan struct{}, cfg.Concurrency), failed: make(chan error, 1),
+	}
+	r.answers = r.asked
+	return r, nil
 }
 
 // Add adds a job. It returns a [*ConfigError] or [*JobError] that names the field, the value and the fix. All jobs are added
@@ -132,7 +145,7 @@ func (r *Runner) Add(j Job) error {
 
 // Run stores the jobs' schedules, then plans, delivers and runs until ctx ends. Then it takes no new work, lets runs
 // finish within the grace, cancels the rest (they are drained and cost no attempt), and returns nil. It returns an
-// error if it can't begin. A runner runs once.
+// error if it can't begin, or [ErrPlannerHung] when it can't go on. A runner runs once.
 func (r *Runner) Run(ctx context.Context) error {
 	if r.running.Swap(true) {
 		return errRanTwice
@@ -149,7 +162,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	if err != nil {
 		return stopped(ctx, err)
 	}
-	defer r.shut()
+	defer func() { r.endAll(r.shut) }()
 	// A server that has restarted is adopted; a copy that was restored elsewhere must not run production's owed periods.
 	if err := r.repo.Adopt(ctx, false); err != nil {
 		return stopped(ctx, fmt.Errorf("jobs: %w", err))
@@ -170,12 +183,15 @@ func (r *Runner) Run(ctx context.Context) error {
 	r.loops(background, polling)
 	r.started.Store(true)
 	r.log.InfoContext(ctx, "runner started", "holder", r.cfg.Holder, "jobs", r.names, "concurrency", r.cfg.Concurrency, "polling", polling)
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case err = <-r.failed:
+	}
 	r.drain(root)
 	stop()
-	r.busyFor.Wait()
+	r.endAll(r.busyFor.Wait)
 	r.log.InfoContext(ctx, "runner stopped", "holder", r.cfg.Holder)
-	return nil
+	return err
 }
 
 // stopped is nil when err is only that the runner was told to stop while it began.
@@ -191,6 +207,8 @@ func (r *Runner) Ready() error {
 	switch n := r.stuck.Load(); {
 	case !r.started.Load():
 		return &NotReadyError{"starting: the jobs are not registered yet"}
+	case r.hung.Load():
+		return &NotReadyError{"the planner is hung: this process ends, so that it is started again"}
 	case r.draining.Load():
 		return &NotReadyError{"draining: runs are finishing, no new ones start"}
 	case n >= int64(r.cfg.Concurrency):

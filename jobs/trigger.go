@@ -16,43 +16,43 @@ import (
 const hurrySQL = `
 update pawl.periods set not_before = null, priority = 0 where job = $1 and key = $2 and revision = $3 and state = 'open'`
 
-// Trigger makes the job's current period owed now, whatever its schedule says, and returns the period's key. The
-// current period is the one that a tick at this moment would owe; a @manual job gets a fresh key. A dead, missed or
-// skipped period is owed again, with all its retries. actor goes into the audit. It returns [ErrUnknownJob], or
-// [ErrComplete] or [ErrRunning] with the key.
-func Trigger(ctx context.Context, pool *pgxpool.Pool, job, actor string) (key string, err error) {
-	return TriggerAs(ctx, pool, job, By{Actor: actor})
+// TriggerConfig says who triggers a job, and with what.
+type TriggerConfig struct {
+	Actor  string            // goes into the audit
+	Reason string            // for the audit; empty where nobody asked for one
+	Seen   Seen              // the key, and the state of its period if there was one
+	Params map[string]string // by name, as text; what isn't given is as it was given before, or the default
 }
 
-// TriggerAs is [Trigger] with a reason and what its author saw: the key, and the state of its period if there was one.
-func TriggerAs(ctx context.Context, pool *pgxpool.Pool, job string, by By) (key string, err error) {
+// Trigger makes the job's current period owed now, whatever its schedule says, and returns the period's key. The
+// current period is the one that a tick at this moment would owe; a @manual job gets a fresh key. A dead, missed or
+// skipped period is owed again, with all its retries. It returns [ErrUnknownJob], a [*ParamError], or
+// with the key a [*PeriodStateError] that is an [ErrComplete] or [ErrRunning].
+func Trigger(ctx context.Context, pool *pgxpool.Pool, job string, c TriggerConfig) (key string, err error) {
 	err = operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
 		period := current(p.schedule, p.now)
-		if by.Seen.Key != "" && by.Seen.Key != period.Key {
+		if c.Seen.Key != "" && c.Seen.Key != period.Key {
 			return fmt.Errorf("%w: the current period of %s is %s now", ErrChanged, job, period.Key)
 		}
 		key = period.Key
-		return p.trigger(ctx, tx, period, by)
+		return p.trigger(ctx, tx, period, c)
 	})
 	return key, err
 }
 
-func (p *planned) trigger(ctx context.Context, tx pgx.Tx, period schedule.Period, by By) error {
-	found, err := latestOf(ctx, tx, p.Job, period.Key)
+func (p *planned) trigger(ctx context.Context, tx pgx.Tx, period schedule.Period, c TriggerConfig) error {
+	last, err := p.triggered(ctx, tx, period.Key)
 	if err != nil {
 		return err
 	}
-	last := found[period.Key]
-	switch last.state {
-	case stateComplete:
-		return fmt.Errorf("%w: %s %s", ErrComplete, p.Job, period.Key)
-	case stateRunning:
-		return fmt.Errorf("%w: %s %s", ErrRunning, p.Job, period.Key)
-	}
 	if last.exists {
-		if err := by.Seen.period(p.Job, last); err != nil {
+		if err := c.Seen.period(p.Job, last); err != nil {
 			return err
 		}
+	}
+	given, err := p.given(last.params, c.Params)
+	if err != nil {
+		return err
 	}
 	x := p.row(schedule.Tick{At: p.now, To: p.now, Count: 1, Period: period})
 	if last.exists {
@@ -62,6 +62,10 @@ func (p *planned) trigger(ctx context.Context, tx pgx.Tx, period schedule.Period
 	if err != nil {
 		return err
 	}
+	if last, err = p.triggered(ctx, tx, period.Key); err != nil { // it may have begun: now nobody can start it
+		return err
+	}
+	x.Params = given
 	x.Origin, x.Revision, x.NotBefore, x.StartBy, x.LateAt, x.DueAt = originTrigger, last.revision+1, nil, nil, nil, nil
 	var b batch
 	switch {
@@ -72,10 +76,21 @@ func (p *planned) trigger(ctx context.Context, tx pgx.Tx, period schedule.Period
 	default:
 		b.Queue(reopenSQL, p.Job, []string{period.Key}, []int{last.revision}, p.runs, originTrigger, 0)
 	}
+	queueParams(&b, p.Job, []string{period.Key}, []int{last.revision}, given)
 	b.Queue(rewaitSQL, p.Job, locks, nil)
-	queueAudit(&b, by.Actor, "trigger", p.Job, period.Key, x.Lock, by.Reason, "")
+	queueAudit(&b, c.Actor, "trigger", p.Job, period.Key, x.Lock, c.Reason, paramDetail(c.Params))
 	b.Queue(leaveSQL, locks)
 	return tx.SendBatch(ctx, &b).Close()
+}
+
+// triggered is the last revision of a period, which may not exist, but may be triggered.
+func (p *planned) triggered(ctx context.Context, tx pgx.Tx, key string) (latest, error) {
+	found, err := latestOf(ctx, tx, p.Job, key)
+	last := found[key]
+	if err == nil && (last.state == stateComplete || last.state == stateRunning) {
+		err = last.refuse(actTrigger, p.Job)
+	}
+	return last, err
 }
 
 // current is the period that a tick now would owe.

@@ -16,7 +16,7 @@ func TestATriggerMakesTheCurrentPeriodOwedOnce(t *testing.T) {
 	job := jobs.Job{Name: "settle", Schedule: "0 0 1 1 *", Period: "day", Func: nothing}
 	start(t, jobs.Config{Pool: pool}, job)
 	until(t, pool, 1, `select count(*) from pawl.schedules`)
-	key, err := jobs.Trigger(t.Context(), pool, "settle", "ann")
+	key, err := jobs.Trigger(t.Context(), pool, "settle", jobs.TriggerConfig{Actor: "ann"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestATriggerMakesTheCurrentPeriodOwedOnce(t *testing.T) {
 		t.Errorf("key %q, want today, %s", key, today)
 	}
 	until(t, pool, 1, completeSQL, "settle")
-	if _, err := jobs.Trigger(t.Context(), pool, "settle", "ann"); !errors.Is(err, jobs.ErrComplete) {
+	if _, err := jobs.Trigger(t.Context(), pool, "settle", jobs.TriggerConfig{Actor: "ann"}); !errors.Is(err, jobs.ErrComplete) {
 		t.Errorf("a second Trigger = %v, want ErrComplete", err)
 	}
 	if n := count(t, pool, `select count(*) from pawl.audit where actor = 'ann' and action = 'trigger'`); n != 1 {
@@ -38,7 +38,7 @@ func TestATriggerOfAManualJobIsAFreshPeriodEachTime(t *testing.T) {
 	start(t, jobs.Config{Pool: pool}, jobs.Job{Name: "repair", Schedule: "@manual", Func: nothing})
 	until(t, pool, 1, `select count(*) from pawl.schedules`)
 	for range 2 {
-		if _, err := jobs.Trigger(t.Context(), pool, "repair", "ann"); err != nil {
+		if _, err := jobs.Trigger(t.Context(), pool, "repair", jobs.TriggerConfig{Actor: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -58,7 +58,7 @@ func TestATriggerOfADeadPeriodOwesItAgain(t *testing.T) {
 	start(t, jobs.Config{Pool: pool}, job)
 	until(t, pool, 1, `select count(*) from pawl.schedules`)
 	for _, state := range []string{"dead", "complete"} {
-		if _, err := jobs.Trigger(t.Context(), pool, "repair", "ann"); err != nil {
+		if _, err := jobs.Trigger(t.Context(), pool, "repair", jobs.TriggerConfig{Actor: "ann"}); err != nil {
 			t.Fatal(err)
 		}
 		until(t, pool, 1, `select count(*) from pawl.periods where state = $1`, state)
@@ -67,7 +67,7 @@ func TestATriggerOfADeadPeriodOwesItAgain(t *testing.T) {
 
 func TestATriggerOfAnUnknownJobSaysSo(t *testing.T) {
 	t.Parallel()
-	if _, err := jobs.Trigger(t.Context(), pgtest.New(t), "nobody", "ann"); !errors.Is(err, jobs.ErrUnknownJob) {
+	if _, err := jobs.Trigger(t.Context(), pgtest.New(t), "nobody", jobs.TriggerConfig{Actor: "ann"}); !errors.Is(err, jobs.ErrUnknownJob) {
 		t.Errorf("Trigger = %v, want ErrUnknownJob", err)
 	}
 }

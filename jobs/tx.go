@@ -94,17 +94,19 @@ func (g *guarded) work(ctx context.Context, fn func(pgx.Tx) error, last func(con
 }
 
 // The mark of a checkpoint is its token: an older one never overwrites a newer one's, and only the period's own run
-// writes it.
+// writes it. By the run, since the job may have another name by now.
 const checkpointSQL = `
-with previous as materialized (
-  select operation from pawl.checkpoints where job = $1 and key = $2 and revision = $3::int
+with mine as materialized (
+  select p.job, p.key, p.revision from pawl.runs r join pawl.periods p on p.job = r.job and p.key = r.key and p.revision = r.revision
+   where r.id = $1::text::uuid and p.state = 'running' and p.token = $2::bigint
+), previous as materialized (
+  select c.operation from pawl.checkpoints c join mine m on c.job = m.job and c.key = m.key and c.revision = m.revision
 ), progress as (
-  update pawl.runs set done = coalesce(nullif($7::bigint, -1), done), total = coalesce(nullif($8::bigint, -1), total)
-   where id = $9::text::uuid and $7::bigint <> -1
+  update pawl.runs set done = coalesce(nullif($5::bigint, -1), done), total = coalesce(nullif($6::bigint, -1), total)
+   where id = $1::text::uuid and $5::bigint <> -1
 )
 insert into pawl.checkpoints as c (job, key, revision, token, operation, value)
-select p.job, p.key, p.revision, $4::bigint, $5::text::uuid, $6::text::jsonb
-  from pawl.periods p where p.job = $1 and p.key = $2 and p.revision = $3::int and p.state = 'running' and p.token = $4::bigint
+select m.job, m.key, m.revision, $2::bigint, $3::text::uuid, $4::text::jsonb from mine m
 on conflict (job, key, revision) do update
    set token = excluded.token, operation = excluded.operation, value = excluded.value, at = clock_timestamp()
  where c.token <= excluded.token
@@ -126,8 +128,7 @@ func (r *Run) Checkpoint(ctx context.Context, tx pgx.Tx, v any) error {
 	if r.snapshots() {
 		done, total = -1, -1 // that row is written beside us: it would be 40001 for nothing
 	}
-	err = g.QueryRow(ctx, checkpointSQL, r.Job, r.Period.Key, r.Revision, r.token.Seq, operation.String(), string(value),
-		done, total, r.ID.String()).Scan(&previous)
+	err = g.QueryRow(ctx, checkpointSQL, r.ID.String(), r.token.Seq, operation.String(), string(value), done, total).Scan(&previous)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return fmt.Errorf("jobs: checkpoint of %s %s: the period is not this run's: %w", r.Job, r.Period.Key, fence.ErrNotHeld)
@@ -144,7 +145,8 @@ func (r *Run) Checkpoint(ctx context.Context, tx pgx.Tx, v any) error {
 // waited for: while the one that inserts it is under way, nobody sees it.
 const (
 	waitGuardSQL     = `select token from pawl.locks where name = $1 for update`
-	askCheckpointSQL = `select operation::text from pawl.checkpoints where job = $1 and key = $2 and revision = $3::int`
+	askCheckpointSQL = `
+select c.operation::text from pawl.runs r join pawl.checkpoints c on c.job = r.job and c.key = r.key and c.revision = r.revision where r.id = $1::text::uuid`
 )
 
 // askCheckpoint turns an unknown outcome into a known one: the operation id in the row tells whether it committed. It
@@ -158,7 +160,7 @@ func (r *Run) askCheckpoint(ctx context.Context, g *guarded, unknown error) erro
 		return errors.Join(unknown, err)
 	}
 	var found string
-	err = r.runner.pool.QueryRow(ctx, askCheckpointSQL, r.Job, r.Period.Key, r.Revision).Scan(&found)
+	err = r.runner.pool.QueryRow(ctx, askCheckpointSQL, r.ID.String()).Scan(&found)
 	switch {
 	case err != nil && !errors.Is(err, pgx.ErrNoRows):
 		return errors.Join(unknown, err)

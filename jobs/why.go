@@ -23,6 +23,7 @@ type Why struct {
 // whyPeriod is a revision of a period.
 type whyPeriod struct {
 	Key, Lock, State, Reason, Waits, BlockedBy, Origin string
+	Params                                             string
 	Revision, Ticks, Attempts, MaxAttempts, Priority   int
 	ScheduledAt                                        time.Time
 	LastAt, NotBefore, StartBy, DueAt, EndedAt         *time.Time
@@ -36,6 +37,9 @@ type whyRun struct {
 	StartedAt            time.Time
 	EndedAt              *time.Time
 	Done                 *int64
+	Said                 *int64 // bytes of output
+	Partial              bool   // the rest of it is lost
+	LastWords            []byte
 }
 
 // whyAct is what a person did to it or to its job.
@@ -49,18 +53,23 @@ const (
 	// Its own rows, or the stretch of ticks that it lies in.
 	whyPeriodsSQL = `
 select key, lock, state, coalesce(reason, '') as reason, coalesce(waits, '') as waits, coalesce(blocked_by, '') as blocked_by, origin,
-       revision, ticks, attempts::int, max_attempts::int, priority::int, scheduled_at, last_at, not_before, start_by, due_at, ended_at
+       revision, ticks, attempts::int, max_attempts::int, priority::int, scheduled_at, last_at, not_before, start_by, due_at, ended_at, coalesce(params::text, '') as params
   from pawl.periods
  where job = @job and (key = @key or ticks > 1 and scheduled_at <= @at and last_at >= @at)
  order by key = @key, revision`
 
 	whyRunsSQL = `
-select revision, attempt::int, state, coalesce(holder, '') as holder, coalesce(error, '') as error, token, started_at, ended_at, done
-  from pawl.runs where job = @job and key = @key order by started_at, attempt limit 1000`
+select revision, attempt::int, state, coalesce(holder, '') as holder, coalesce(error, '') as error, token, started_at, ended_at, done,
+       o.bytes as said, coalesce(o.partial, false) as partial,
+       case when o.partial then substr(w.words, greatest(length(w.words) - 199, 1)) end as last_words
+  from pawl.runs r left join pawl.outputs o on o.run = r.id
+ cross join lateral (select case when length(o.tail) > 0 then o.tail else o.head end as words) w
+ where r.job = @job and r.key = @key order by started_at, attempt limit 1000`
 
 	whyActsSQL = `
 select at, actor, action, coalesce(reason, '') as reason, coalesce(period, '') as period from pawl.audit
- where job = @job and (period = @key or period is null and action in ('pause', 'resume', 'backfill', 'retire') and at >= @since)
+ where job = any (array(select @job::text union all select former from pawl.renames where job = @job))
+   and (period = @key or period is null and action in ('pause', 'resume', 'backfill', 'retire', 'rename') and at >= @since)
  order by at, id limit 1000`
 
 	whyNeedsSQL = `

@@ -49,6 +49,9 @@ func (t *teller) tell() error {
 	}
 	for i, x := range periods {
 		t.begin(x)
+		if words := paramWords([]byte(x.Params)); words != "" {
+			t.say("It was given %s.", words)
+		}
 		t.runs(x, runs)
 		if i == len(periods)-1 {
 			t.acts(acts)
@@ -122,7 +125,17 @@ func (t *teller) runs(x whyPeriod, runs []whyRun) {
 			text += ": " + strings.TrimSuffix(line, ".")
 		}
 		t.say("%s.", text)
+		t.lastWords(r)
 	}
+}
+
+// lastWords tells what a run had said whose process died: nobody else tells that.
+func (t *teller) lastWords(r whyRun) {
+	if !r.Partial || r.Said == nil || r.EndedAt == nil {
+		return
+	}
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(r.LastWords), "")), "\n")
+	t.say("Its output is incomplete, %d bytes; the last that is kept: %q. All of it: pawl job output %s %s --attempt %d", *r.Said, lines[len(lines)-1], t.job, t.key, r.Attempt)
 }
 
 // ran is how a run ended.

@@ -227,7 +227,10 @@ func protect(ctx context.Context, run *Run, done chan<- error) {
 		}
 		done <- err
 	}()
-	returned := run.job.Func(ctx, run)
+	returned := run.loadParams(ctx)
+	if returned == nil {
+		returned = run.job.Func(ctx, run)
+	}
 	if returned != nil {
 		_ = returned.Error()
 	}

@@ -16,7 +16,7 @@ type As struct {
 	Key     string        // as it was acquired with: the same holder under another key is another caller
 	Token   int64         // 0: whichever is current; else it must be
 	TTL     time.Duration // of a renewal, 100 ms to 24 h; default Config.TTL
-	MaxHold time.Duration // a renewal that long after the lease was acquired, or later, is refused; 0: no limit
+	MaxHold time.Duration // a renewal never lasts longer than until then, counted from the acquisition; 0: no limit
 
 	RequestID string // the request that asks, for the log; may be empty
 }
@@ -36,10 +36,11 @@ func (a *As) check() error {
 // $1 name, $2 holder, $3 key, $4 token, $5 ttl, $6 max hold (µs, null: no limit).
 const renewAsSQL = `
 select a.outcome, coalesce((a.lease).token, 0), (a.lease).acquired_at, (a.lease).renewed_at, (a.lease).expires_at,
-       coalesce((a.lease).beats, 0), coalesce((a.lease).longest_gap, '0'), clock_timestamp()
+       coalesce((a.lease).beats, 0), coalesce((a.lease).longest_gap, '0'), (a.lease).expires_at - (a.lease).renewed_at, clock_timestamp()
   from pawl.renew_as($1::text, $2::text, $3::text, $4::bigint, $5::bigint * interval '1 us', $6::bigint * interval '1 us') a`
 
-// RenewAs extends the lease that a.Holder has under a.Key by a.TTL from now.
+// RenewAs extends the lease that a.Holder has under a.Key by a.TTL from now,
+// but not beyond a.MaxHold: the answer's TTL and ExpiresAt are what was given.
 // It never revives one and never changes the token. [ErrNotFound]: no such
 // lock, or a stranger asks for one that was released. [ErrNotHeld]: the lease
 // has expired, was released by this its last holder, is another's now while
@@ -56,18 +57,22 @@ func (r *Repo) RenewAs(ctx context.Context, a As) (Info, error) {
 	if us := a.MaxHold.Microseconds(); a.MaxHold > 0 {
 		most = &us
 	}
-	i := Info{Lock: a.Lock, State: Held, Holder: a.Holder, Key: a.Key, TTL: Seconds(a.TTL)}
+	i := Info{Lock: a.Lock, State: Held, Holder: a.Holder, Key: a.Key}
 	var outcome string
+	var ttl *time.Duration
 	err := r.alone(ctx, query{
 		renewAsSQL,
 		[]any{a.Lock, a.Holder, a.Key, a.Token, a.TTL.Microseconds(), most},
-		single(&outcome, &i.Token, &i.AcquiredAt, &i.RenewedAt, &i.ExpiresAt, &i.Beats, (*time.Duration)(&i.LongestGap), &i.ReadAt),
+		single(&outcome, &i.Token, &i.AcquiredAt, &i.RenewedAt, &i.ExpiresAt, &i.Beats, (*time.Duration)(&i.LongestGap), &ttl, &i.ReadAt),
 	}, &outcome)
 	if err == nil {
 		err = refusedAs(outcome)
 	}
 	if err != nil {
 		return Info{}, fmt.Errorf("lockrepo: renew %q: %w", a.Lock, err)
+	}
+	if ttl != nil {
+		i.TTL = Seconds(*ttl)
 	}
 	r.cfg.Logger.DebugContext(ctx, "lock renewed", "lock", a.Lock, "token", i.Token, "holder", a.Holder, "key", a.Key, "request_id", a.RequestID)
 	return i.utc(), nil

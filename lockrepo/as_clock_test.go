@@ -41,15 +41,20 @@ func TestAnInstantIsMetExactly(t *testing.T) {
 	}
 	heldBy(alice)(t, r, pool)
 	run(t, pool, `update pawl.locks set acquired_at = '2026-09-15 12:00Z', renewed_at = '2026-09-16 12:00Z', expires_at = '2026-09-16 13:00Z'`)
-	for _, s := range []struct{ now, limit, want string }{
-		{"2026-09-16 11:59:59.999999Z", "24 h", "renewed"},
-		{"2026-09-16 12:00Z", "24 h", "lost"},
-		{"2026-09-16 12:30Z", "24 h", "lost"},
-		{"2026-09-16 12:30Z", "", "renewed"},
+	for _, s := range []struct{ now, limit, want, end string }{
+		{"2026-09-16 11:59:59.999999Z", "48 h", "renewed", "2026-09-16 12:59:59.999999"},
+		{"2026-09-16 11:59:59.999999Z", "24 h", "renewed", "2026-09-16 12:00:00"},
+		{"2026-09-16 12:00Z", "24 h", "lost", "2026-09-16 13:00:00"},
+		{"2026-09-16 12:30Z", "24 h", "lost", "2026-09-16 13:00:00"},
+		{"2026-09-16 12:30Z", "", "renewed", "2026-09-16 13:30:00"},
 	} {
+		run(t, pool, `update pawl.locks set expires_at = '2026-09-16 13:00Z'`)
 		run(t, c, `select set_config('fake.now', $1, false)`, s.now)
 		if got := run(t, c, `select outcome from pawl.renew_as('x', 'alice', 'k1', 0, '1 h', nullif($1, '')::interval)`, s.limit); got != s.want {
 			t.Errorf("renew at %s with a limit of %q: %s, want %s", s.now, s.limit, got, s.want)
+		}
+		if end := run(t, pool, `select (expires_at at time zone 'UTC')::text from pawl.locks`); end != s.end {
+			t.Errorf("renewed at %s with a limit of %q it ends at %s, want %s", s.now, s.limit, end, s.end)
 		}
 	}
 }
@@ -62,10 +67,11 @@ func TestNothingIsHeldLongerThanMaxHold(t *testing.T) {
 	a := alice.on("x")
 	a.MaxHold = time.Hour
 	run(t, pool, `update pawl.locks set acquired_at = clock_timestamp() - interval '59 min'`)
-	if _, err := r.RenewAs(t.Context(), a); err != nil {
-		t.Errorf("before: %v", err)
+	i, err := r.RenewAs(t.Context(), a)
+	if err != nil || !i.ExpiresAt.Equal(i.AcquiredAt.Add(time.Hour)) || i.TTL.Duration() != i.ExpiresAt.Sub(*i.RenewedAt) || i.TTL.Duration() > time.Minute {
+		t.Errorf("before: %+v, %v; want a lease that ends an hour after it was acquired", i, err)
 	}
-	run(t, pool, `update pawl.locks set acquired_at = clock_timestamp() - interval '1 h'`)
+	run(t, pool, `update pawl.locks set acquired_at = clock_timestamp() - interval '1 h', expires_at = clock_timestamp() + interval '1 h'`)
 	if _, err := r.RenewAs(t.Context(), a); !is(err, ErrNotHeld) {
 		t.Errorf("at an hour: %v", err)
 	}

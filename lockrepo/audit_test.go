@@ -101,8 +101,18 @@ func TestAPageOfTheAuditReadsNoMoreThanItShows(t *testing.T) {
 		`vacuum analyze pawl.audit`)
 	from := time.Date(2026, 9, 20, 0, 0, 0, 0, time.UTC)
 	for _, f := range []AuditFilter{
-		{}, {Before: 15000}, {Actor: "ann"}, {Action: "force_release"}, {Lock: "rare"}, {Job: "rare"}, {Actor: "app 1"}, {Job: "job 7", Before: 9000},
-		{From: from, To: from.Add(30 * time.Minute)}, {From: from, To: from.Add(time.Hour), Actor: "nobody"}, {From: from}, {To: from},
+		{},
+		{Before: 15000},
+		{Actor: "ann"},
+		{Action: "force_release"},
+		{Lock: "rare"},
+		{Job: "rare"},
+		{Actor: "app 1"},
+		{Job: "job 7", Before: 9000},
+		{From: from, To: from.Add(30 * time.Minute)},
+		{From: from, To: from.Add(time.Hour), Actor: "nobody"},
+		{From: from},
+		{To: from},
 		{Actor: "ann", Action: "force_release", Lock: "rare", Job: "rare"},
 	} {
 		sql, args, err := f.sql()

@@ -42,7 +42,7 @@ func TestCountsEndAboveTenThousand(t *testing.T) {
 	must(t, pool, `insert into pawl.locks (name, token, incarnation) select 'free ' || n, 1, 1 from generate_series(1, 30000) n`,
 		`insert into pawl.tenures (lock, token, grant_id, ended_at, how) select 'x', n, gen_random_uuid(), clock_timestamp(), 'released' from generate_series(1, 12000) n`,
 		`vacuum analyze pawl.locks, pawl.tenures`)
-	readsLittle(t, pool, countCap, lockCountsSQL, countCap)
+	readsLittleBut(t, pool, present(), countCap, lockCountsSQL, countCap)
 	readsLittle(t, pool, countCap, tenureCountsSQL, "x", countCap)
 	must(t, pool, `insert into pawl.locks (name, token, incarnation, grant_id, expires_at) select 'more ' || n, 1, 1, gen_random_uuid(), clock_timestamp() + interval '1 h' from generate_series(1, 12000) n`)
 	if got := counts(); got != "10001 1 10001 10001 1" {

@@ -13,8 +13,9 @@ import (
 const historySQL = `
 select t.lock, t.token, coalesce(t.holder, ''), t.acquired_at, t.ended_at, t.how, t.successor,
        (select count(*) from (select from pawl.refusals f where f.lock = t.lock and f.token = t.token and not f.passed limit 10001) f), t.beats, t.longest_gap,
-       '', null::timestamptz
-  from pawl.tenures t where t.lock = $1 and ($2::bigint = 0 or t.token < $2::bigint)
+       coalesce(t.key, ''), coalesce(k.name, t.key, ''), coalesce(t.request_id, ''), '', null::timestamptz
+  from pawl.tenures t left join pawl.keys k on k.id = t.key
+ where t.lock = $1 and ($2::bigint = 0 or t.token < $2::bigint)
  order by t.token desc limit $3::int`
 
 // History returns the ended leases of a lock, the newest first: limit of them
@@ -51,7 +52,7 @@ func (r *Repo) tenures(ctx context.Context, sql string, args ...any) ([]Tenure, 
 func (t *Tenure) dest() []any {
 	return []any{
 		&t.Lock, &t.Token, &t.Holder, &t.AcquiredAt, &t.EndedAt, &t.How, &t.Successor, &t.Refusals, &t.Beats,
-		(*time.Duration)(&t.LongestGap), &t.SuccessorHolder, &t.SuccessorAt,
+		(*time.Duration)(&t.LongestGap), &t.Key, &t.KeyName, &t.RequestID, &t.SuccessorHolder, &t.SuccessorAt,
 	}
 }
 

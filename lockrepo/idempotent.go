@@ -72,7 +72,7 @@ with known as materialized (
    where i.grant_id = $6::text::uuid and i.body = excluded.body
   returning body, grant_id
 )
-select x.body, x.grant_id::text, coalesce(l.token, 0), l.acquired_at, l.expires_at, coalesce(l.ttl, '0'), coalesce(clock_timestamp() - l.renewed_at, '0')
+select x.body, x.grant_id::text, coalesce(l.token, 0), l.acquired_at, l.expires_at, coalesce(l.expires_at - l.renewed_at, '0'), coalesce(clock_timestamp() - l.renewed_at, '0')
   from (select * from fresh
         union all
         select * from known k where (k.grant_id <> $6::text::uuid or k.body <> $4::bytea) and not exists (select from fresh)) x

@@ -67,6 +67,9 @@ type Tenure struct {
 	Refusals   int64      `json:"refusals"`  // writes under this token that were refused, those that log mode let pass not among them; 10,001: that many or more
 	Beats      int        `json:"beats"`
 	LongestGap Seconds    `json:"longest_gap"`
+	Key        string     `json:"key"`        // that the lock API acquired it with, by its id; empty: not over the API
+	KeyName    string     `json:"key_name"`   // the key's name; where there is none, as without keys, its id
+	RequestID  string     `json:"request_id"` // of the request that acquired it; empty if it had none
 
 	SuccessorHolder string     `json:"-"` // who took over, in StaleClaims
 	SuccessorAt     *time.Time `json:"-"` // and when: until then nobody held it

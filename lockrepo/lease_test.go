@@ -278,7 +278,7 @@ func TestListsHaveTheShapesThatAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, claims, `[{"lock":"p/stale","token":#,"holder":"a","acquired_at":"#","ended_at":"#","how":"expired","successor":null,"refusals":0,"beats":0,"longest_gap":0}]`)
+	golden(t, claims, `[{"lock":"p/stale","token":#,"holder":"a","acquired_at":"#","ended_at":"#","how":"expired","successor":null,"refusals":0,"beats":0,"longest_gap":0,"key":"","key_name":"","request_id":""}]`)
 	b := newRepo(t, pool, "b")
 	heir := mustAcquire(t, b, "p/stale")
 	if err := fence.Refused(ctx, pool, old.Token, "public.ledger", "insert into ledger"); err != nil {
@@ -287,7 +287,7 @@ func TestListsHaveTheShapesThatAreWritten(t *testing.T) {
 	if claims, err = r.StaleClaims(ctx, StaleFilter{}); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, claims, `[{"lock":"p/stale","token":#,"holder":"a","acquired_at":"#","ended_at":"#","how":"taken_over","successor":#,"refusals":1,"beats":0,"longest_gap":0}]`)
+	golden(t, claims, `[{"lock":"p/stale","token":#,"holder":"a","acquired_at":"#","ended_at":"#","how":"taken_over","successor":#,"refusals":1,"beats":0,"longest_gap":0,"key":"","key_name":"","request_id":""}]`)
 	if c := claims[0]; c.SuccessorHolder != "b" || !c.SuccessorAt.Equal(heir.AcquiredAt) || *c.Successor != heir.Token.Seq {
 		t.Errorf("successor %+v, want %+v", c, heir)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,15 @@ func (s step) each(f func(step)) {
 // readsLittle carries sql out, once with a plan for its parameters and once with one for any, and makes sure that no table is
 // read from end to end and that no step takes more than most rows from a table. It returns the indexes that were used.
 func readsLittle(t *testing.T, pool *pgxpool.Pool, most int, sql string, args ...any) string {
+	t.Helper()
+	return readsLittleBut(t, pool, nil, most, sql, args...)
+}
+
+// present is what is, not what was: it may be read whole. An index of who is held would cost every acquire and release.
+func present() []string { return []string{"locks", "keys"} }
+
+// readsLittleBut is readsLittle for a statement that may read some tables whole.
+func readsLittleBut(t *testing.T, pool *pgxpool.Pool, whole []string, most int, sql string, args ...any) string {
 	t.Helper()
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
@@ -74,6 +84,9 @@ func readsLittle(t *testing.T, pool *pgxpool.Pool, most int, sql string, args ..
 			text += fmt.Sprintf("  %s %s %s rows=%.0f removed=%.0f loops=%.0f\n", s.Type, s.Table, s.Index, s.Rows, s.Removed+s.Recheck, s.Loops)
 		})
 		plans[0].Plan.each(func(s step) {
+			if slices.Contains(whole, s.Table) || slices.Contains(whole, strings.TrimSuffix(s.Index, "_pkey")) {
+				return
+			}
 			if n := (s.Rows + s.Removed + s.Recheck) * s.Loops; (s.Table != "" || s.Index != "") && n > float64(most) {
 				t.Errorf("%s: %s of %s %s takes %.0f rows, at most %d wanted, by\n%s", mode, s.Type, s.Table, s.Index, n, most, text)
 			}

@@ -102,8 +102,19 @@ func TestAPageOfRefusalsReadsNoMoreThanItShows(t *testing.T) {
 		`insert into pawl.refusals (lock, token, holder) select 'busy', 29999, 'busy ' || n % 4 from generate_series(1, 20000) n`, `vacuum analyze pawl.refusals`)
 	now := time.Now()
 	for _, f := range []RefusalFilter{
-		{}, {Before: 100}, {Kind: Refused}, {Kind: Passed}, {Lock: "rare"}, {Holder: "rare"}, {Holder: "rare", Kind: Refused}, {Lock: "rare", Kind: Passed},
-		{Lock: "busy"}, {Holder: "busy 1", Kind: Refused}, {Since: now.Add(-time.Minute)}, {Since: now.Add(-time.Hour), Holder: "rare"}, {Lock: "l/0007", Kind: Refused},
+		{},
+		{Before: 100},
+		{Kind: Refused},
+		{Kind: Passed},
+		{Lock: "rare"},
+		{Holder: "rare"},
+		{Holder: "rare", Kind: Refused},
+		{Lock: "rare", Kind: Passed},
+		{Lock: "busy"},
+		{Holder: "busy 1", Kind: Refused},
+		{Since: now.Add(-time.Minute)},
+		{Since: now.Add(-time.Hour), Holder: "rare"},
+		{Lock: "l/0007", Kind: Refused},
 		{Since: now.Add(time.Hour)},
 	} {
 		sql, args, err := f.sql()

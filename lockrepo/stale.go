@@ -47,16 +47,18 @@ const (
 	staleSQL = `
 select s.lock, s.token, coalesce(s.holder, ''), s.acquired_at, s.ended_at, s.how, s.successor,
        (select count(*) from (select from pawl.refusals f where f.lock = s.lock and f.token = s.token and not f.passed limit 10001) f), s.beats, s.longest_gap,
+       coalesce(s.key, ''), coalesce(k.name, s.key, ''), coalesce(s.request_id, ''),
        coalesce(h.holder, l.holder, ''), coalesce(h.acquired_at, l.acquired_at)
   from (
-    (select lock, token, holder, acquired_at, ended_at, how, successor, beats, longest_gap from pawl.tenures
+    (select lock, token, holder, acquired_at, ended_at, how, successor, beats, longest_gap, key, request_id from pawl.tenures
       where {ended} limit {limit})
     union all
-    (select name, token, holder, acquired_at, expires_at, 'expired', null, beats, longest_gap from pawl.locks
+    (select name, token, holder, acquired_at, expires_at, 'expired', null, beats, longest_gap, key, request_id from pawl.locks
       where grant_id is not null and expires_at <= (select clock_timestamp()) and {leased}
       order by expires_at desc, name desc, token desc limit {limit})) s
   left join lateral (select holder, acquired_at from pawl.tenures where lock = s.lock and token = s.successor limit 1) h on true
   left join lateral (select holder, acquired_at from pawl.locks where name = s.lock and token = s.successor limit 1) l on true
+  left join pawl.keys k on k.id = s.key
  order by s.ended_at desc, s.lock desc, s.token desc limit {limit}`
 
 	anyEnd  = ` and how in ('expired', 'taken_over', 'forced')`

@@ -50,7 +50,10 @@ type tenure struct {
 	AcquiredAt   *string `json:"acquired_at"`
 	EndedAt      string  `json:"ended_at"`
 	How          string  `json:"how"`
+	Successor    *int64  `json:"successor"`
 	Refusals     int64   `json:"refusals"`
+	KeyName      *string `json:"key_name"`   // null: not acquired over this API
+	RequestID    *string `json:"request_id"` // null: likewise
 }
 
 type tenures struct {
@@ -87,17 +90,31 @@ func lockOf(l lockrepo.Lease) lock {
 	}
 }
 
+// lockOfInfo has the TTL that was given, which may be less than what was asked for.
 func lockOfInfo(i lockrepo.Info) lock {
+	ttl := i.TTL.Duration()
+	if i.ExpiresAt != nil && i.RenewedAt != nil {
+		ttl = i.ExpiresAt.Sub(*i.RenewedAt)
+	}
 	return lock{
-		Resource: i.Lock, Owner: i.Holder, FencingToken: i.Token, TTLSeconds: i.TTL.Duration().Seconds(),
+		Resource: i.Lock, Owner: i.Holder, FencingToken: i.Token, TTLSeconds: ttl.Seconds(),
 		AcquiredAt: stampOf(i.AcquiredAt), RenewedAt: stampOf(i.RenewedAt), ExpiresAt: stampOf(i.ExpiresAt),
 	}
 }
 
 func tenureOf(t lockrepo.Tenure) tenure {
 	return tenure{
-		FencingToken: t.Token, Owner: t.Holder, AcquiredAt: stampOf(t.AcquiredAt), EndedAt: stamp(t.EndedAt), How: t.How, Refusals: t.Refusals,
+		FencingToken: t.Token, Owner: t.Holder, AcquiredAt: stampOf(t.AcquiredAt), EndedAt: stamp(t.EndedAt), How: t.How,
+		Successor: t.Successor, Refusals: t.Refusals, KeyName: textOf(t.KeyName), RequestID: textOf(t.RequestID),
 	}
+}
+
+// textOf is nil where nothing is known.
+func textOf(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }
 
 // json ends the call with a 200.

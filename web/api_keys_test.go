@@ -254,14 +254,17 @@ func TestWithoutADatabaseNobodyIsLetIn(t *testing.T) {
 	}
 }
 
-func TestThePageNeedsAReadersKeyAndSaysWhereABrowserSignsIn(t *testing.T) {
+func TestThePagesNeedAReadersKeyAndLeadToTheSignIn(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, nil)
 	a.ask(t, http.MethodGet, "/", "").is(t, http.StatusOK, "") // no key was ever made
 	bearer := as(a.key(t, lockkeys.Key{Name: "r", Role: lockkeys.Reader}))
-	eventually(t, "the key closes the page", func() bool { return a.ask(t, http.MethodGet, "/", "").status == http.StatusUnauthorized })
-	a.ask(t, http.MethodGet, "/", "").has(t, "browser signs in at /ui/sign-in")
-	a.ask(t, http.MethodGet, "/problems/unauthorized", "").has(t, "A browser signs in at /ui/sign-in.")
+	eventually(t, "the key closes the page", func() bool { return a.ask(t, http.MethodGet, "/", "").status == http.StatusSeeOther })
+	if at := a.ask(t, http.MethodGet, "/", "").header.Get("Location"); at != "/ui/sign-in?next=%2F" {
+		t.Errorf("the page leads to %q", at)
+	}
+	a.ask(t, http.MethodGet, "/api/overview", "").is(t, http.StatusUnauthorized, "unauthorized")
+	a.ask(t, http.MethodGet, "/problems/unauthorized", "").has(t, "A person opens the page, which asks for the key.")
 	a.ask(t, http.MethodGet, "/", "", bearer...).is(t, http.StatusOK, "")
 	a.ask(t, http.MethodGet, "/api/overview", "", bearer...).is(t, http.StatusOK, "")
 	for _, open := range []string{"/healthz", "/readyz", "/openapi.json", "/docs", "/problems/timeout"} {

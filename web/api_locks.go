@@ -17,9 +17,9 @@ func (a *api) acquire(c *call) error {
 		return err
 	}
 	q := lockrepo.Request{
-		Lock: c.path.Resource, Holder: body.Owner, Key: c.key.ID, TTL: body.TTL, Reenter: true, RequestID: requestID(c.w),
+		Lock: c.path.Resource, Holder: body.Owner, Key: c.key.ID, TTL: min(body.TTL, a.cfg.MaxHold), Reenter: true, RequestID: requestID(c.w),
 	}
-	l, err := a.grant(c, q, idem)
+	l, err := a.grant(c, q, idem, body.TTL)
 	var held *lockrepo.HeldError
 	switch {
 	case errors.As(err, &held):
@@ -36,12 +36,12 @@ func (a *api) acquire(c *call) error {
 }
 
 // grant asks once, or as often as the client does with the same Idempotency-Key.
-func (a *api) grant(c *call, q lockrepo.Request, idem string) (lockrepo.Lease, error) {
+func (a *api) grant(c *call, q lockrepo.Request, idem string, asked time.Duration) (lockrepo.Lease, error) {
 	if idem == "" {
 		return a.cfg.API.AcquireRequest(c.r.Context(), q)
 	}
 	// Not the bytes but what they say: white space doesn't make another request.
-	sum := sha256.Sum256([]byte(q.Holder + "\x00" + q.TTL.String()))
+	sum := sha256.Sum256([]byte(q.Holder + "\x00" + asked.String()))
 	return a.cfg.API.AcquireIdempotent(c.r.Context(), q, idem, sum)
 }
 

@@ -138,7 +138,17 @@ func TestALostReplyIsAskedForAgain(t *testing.T) {
 func TestALeaseIsNotHeldPastMaxHold(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(c *web.Config) { c.MaxHold = time.Second })
-	a.take(t, "x", alice)
+	for _, path := range []string{"/locks/x", "/locks/x/renew", "/locks/x"} { // the last one again, with the same key
+		got := a.ask(t, http.MethodPost, path, alice, "Idempotency-Key", "1")
+		got.is(t, http.StatusOK, "")
+		l := got.doc(t).Lock
+		acquired, _ := time.Parse(time.RFC3339, l.AcquiredAt)
+		renewed, _ := time.Parse(time.RFC3339, l.RenewedAt)
+		expires, _ := time.Parse(time.RFC3339, l.ExpiresAt)
+		if given := expires.Sub(renewed); acquired.IsZero() || expires.Sub(acquired) > time.Second || given.Seconds()-l.TTL > 1e-6 || l.TTL-given.Seconds() > 1e-6 {
+			t.Errorf("%s: %s; want an end a second after it was acquired, and the TTL that there is until then", path, got.body)
+		}
+	}
 	eventually(t, "the renewal is refused", func() bool { return a.ask(t, http.MethodPost, "/locks/x/renew", alice).status != http.StatusOK })
 	a.ask(t, http.MethodPost, "/locks/x/renew", alice).is(t, http.StatusConflict, "lease-lost")
 }
@@ -204,6 +214,24 @@ func TestEveryAcquisitionIsLoggedAndKept(t *testing.T) {
 	if err := a.pool.QueryRow(t.Context(), ended).Scan(&key, &request); err != nil || request != "req-1.A_b" {
 		t.Errorf("tenure = %q %q, %v", key, request, err)
 	}
+	a.ask(t, http.MethodGet, "/locks/x/history", "", bearer...).has(t, `"successor":null`, `"key_name":"nightly"`, `"request_id":"req-1.A_b"`)
+}
+
+func TestHistoryNamesTheSuccessorAndWhoWasNotOverTheAPI(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, nil)
+	if _, err := a.repo.Acquire(t.Context(), "x", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.pool.Exec(t.Context(), `update pawl.locks set expires_at = clock_timestamp()`); err != nil {
+		t.Fatal(err)
+	}
+	next := a.take(t, "x", alice)
+	again := a.take(t, "x", alice)
+	a.ask(t, http.MethodGet, "/locks/x/history?limit=1", "").has(t,
+		fmt.Sprintf(`"how":"reacquired","successor":%d,"refusals":0,"key_name":"anonymous","request_id":"`, again))
+	a.ask(t, http.MethodGet, fmt.Sprintf("/locks/x/history?cursor=%d", next), "").has(t,
+		fmt.Sprintf(`"how":"taken_over","successor":%d,"refusals":0,"key_name":null,"request_id":null`, next))
 }
 
 func TestARequestIdIsTakenOverOnlyWhenItIsSane(t *testing.T) {

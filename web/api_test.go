@@ -22,7 +22,7 @@ func TestTheOverviewHasItsJSONShape(t *testing.T) {
 	keys(t, "overview", all, "counts holders let_through now refusals runs stale_claims")
 	for list, want := range map[string]string{
 		"holders":      "acquired_at expires_at holder job key lock period renewed_at state token ttl",
-		"stale_claims": "acquired_at beats ended_at holder how lock longest_gap refusals successor token",
+		"stale_claims": "acquired_at beats ended_at holder how key key_name lock longest_gap refusals request_id successor token",
 		"refusals":     "at current holder late_by lock passed statement target token",
 		"runs":         "attempt done ended_at error holder id job key lock revision started_at state token total",
 	} {

@@ -59,22 +59,22 @@ func (g *gate) who(r *http.Request) (keys.Key, error) {
 	}
 	bearer, ok := bearerOf(r.Header)
 	if !ok {
-		return keys.Key{}, refuse(unauthorized, "This needs a key: send it as Authorization: Bearer pawl_…; a browser signs in at /ui/sign-in.")
+		return keys.Key{}, refuse(unauthorized, "This needs a key: send it as Authorization: Bearer pawl_…; people sign in at ui/sign-in.")
 	}
 	return g.check(r.WithContext(ctx), bearer)
 }
 
-// signIn is whether who asks must show a key. Not known where the keys can't be asked for.
-type signIn struct{ Needed, None bool }
+// keysInUse is whether who asks must show a key. Not known where the keys can't be asked for.
+type keysInUse struct{ Needed, None bool }
 
-func (g *gate) signIn(ctx context.Context) signIn {
+func (g *gate) keysInUse(ctx context.Context) keysInUse {
 	if g.keys == nil {
-		return signIn{None: true}
+		return keysInUse{None: true}
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	inUse, err := g.keys.Any(ctx)
-	return signIn{Needed: inUse, None: err == nil && !inUse}
+	return keysInUse{Needed: inUse, None: err == nil && !inUse}
 }
 
 // rebindable tells whether the host that was asked for is a name with dots, whose address its owner decides. Loopback is

@@ -2,10 +2,7 @@ package web_test
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +10,6 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
-
-	"pawl/web"
 )
 
 // browser is a headless Chromium of this test's own. Where there is none the test fails: what only a browser can
@@ -82,59 +77,6 @@ type violation struct {
 	Nodes            []struct{ HTML, FailureSummary string }
 }
 
-// wait is a promise in the page that ends when fact, an expression, is true.
-func wait(fact string) chromedp.Action[bool] {
-	return chromedp.Poll[bool](fact, chromedp.WithPollingTimeout(20*time.Second))
-}
-
-// Set PAWL_SCREENSHOTS to a directory to look at what was tested.
-func TestThePageIsAccessibleInBothThemesAndAllWidths(t *testing.T) {
-	t.Parallel()
-	axe, err := os.ReadFile("testdata/axe-4.14.1.min.js")
-	if err != nil {
-		t.Fatal(err)
-	}
-	full, _ := open(t, story, func(c *web.Config) { c.Insecure = true })
-	long, _ := open(t, longNames, nil)
-	empty, _ := open(t, "select", nil)
-	none := fmt.Errorf("away")
-	away := serve(t, web.Handler(web.Config{Locks: broken{err: none}, Jobs: broken{err: none}}))
-	ctx := browser(t)
-	for name, url := range map[string]string{"full": full.URL, "long": long.URL, "empty": empty.URL, "away": away.URL} {
-		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int64{1280, 390, 320} {
-				t.Run(fmt.Sprintf("%s %s %d", name, scheme, width), func(t *testing.T) {
-					do(ctx, t, chromedp.EmulateViewport(width, 900), theme(scheme), chromedp.Navigate(url+"/"))
-					check(ctx, t, string(axe), width)
-					if dir := os.Getenv("PAWL_SCREENSHOTS"); dir != "" {
-						png := get(ctx, t, chromedp.FullScreenshot(100))
-						if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)), png, 0o644); err != nil {
-							t.Fatal(err)
-						}
-					}
-				})
-			}
-		}
-	}
-}
-
-// longNames has names as long as they may be, without a place to break.
-const longNames = `
-insert into pawl.locks (name, token, incarnation, grant_id, holder, ttl, acquired_at, renewed_at, expires_at)
-values (repeat('x', 255), 9007199254740991, 1, gen_random_uuid(), repeat('h', 200), '24 h', now() - interval '400 d', now(), now() + interval '1 h');
-insert into pawl.tenures (lock, token, grant_id, holder, acquired_at, ended_at, how, successor)
-values (repeat('x', 255), 9007199254740990, gen_random_uuid(), repeat('h', 200), now(), now(), 'forced', 9007199254740991);
-insert into pawl.refusals (lock, token, current, holder, late_by, target, statement)
-values (repeat('x', 255), 9007199254740990, 9007199254740991, repeat('h', 200), '400 d', repeat('t', 255), repeat('s', 500));
-insert into pawl.refusals (lock, token, current, holder, target, statement, passed, nth)
-values (repeat('x', 255), 9007199254740990, 9007199254740991, repeat('h', 200), repeat('t', 255), repeat('s', 500), true, null),
-       ('job:x', null, null, null, 'public.ledger', 'UPDATE', true, null);
-insert into pawl.runs (id, job, key, revision, attempt, lock, token, holder, state, ended_at, done, total, error)
-values (gen_random_uuid(), repeat('j', 200), repeat('k', 200), 1, 1, 'x', 9007199254740991, repeat('h', 200), 'failed', now(),
-        9223372036854775807, 9223372036854775807, repeat('e', 2000)),
-       (gen_random_uuid(), 'j', '01KB8W7X2V3Q4R5S6T7V8W9XYZ', 1, 1, 'y', 9007199254740991, 'h', 'failed', now(), null, null,
-        repeat('long ', 30) || E'\n' || repeat('e', 2000))`
-
 func check(ctx context.Context, t *testing.T, axe string, width int64) {
 	t.Helper()
 	get(ctx, t, chromedp.Evaluate[any](axe+";null")) // not bound by the page's policy, which stays on
@@ -150,72 +92,4 @@ func check(ctx context.Context, t *testing.T, axe string, width int64) {
 		t.Errorf("the page scrolls sideways: %d px wide", w)
 	}
 	noComplaints(ctx, t)
-}
-
-// A new row appears without a reload, while what the reader had stays: focus, place and the rows themselves.
-func TestThePageRenewsItselfAndKeepsTheReadersPlace(t *testing.T) {
-	t.Parallel()
-	srv, pool := open(t, story, nil)
-	ctx := browser(t)
-	do(ctx, t, chromedp.EmulateViewport(1280, 500), chromedp.Navigate(srv.URL+"/"), chromedp.Focus(chromedp.CSS(`#stale a`)))
-	get(ctx, t, chromedp.Evaluate[any](`document.getElementById('r-00000000-0000-4000-8000-000000000004').kept = true; scrollTo(0, 300); null`))
-	const more = `
-insert into pawl.runs (id, job, key, revision, attempt, lock, token, holder, state, started_at, ended_at)
-values ('00000000-0000-4000-8000-000000000006', 'fresh', '2026-09-18', 1, 1, 'job:fresh', 9, 'w', 'complete', clock_timestamp(), clock_timestamp())`
-	if _, err := pool.Exec(t.Context(), more); err != nil {
-		t.Fatal(err)
-	}
-	get(ctx, t, wait(`document.getElementById('r-00000000-0000-4000-8000-000000000006') !== null`))
-	got := get(ctx, t, chromedp.Evaluate[[]any](`[document.activeElement.textContent, scrollY,
-		document.getElementById('r-00000000-0000-4000-8000-000000000004').kept === true,
-		document.querySelectorAll('#runs tbody tr').length, document.querySelector('#runs tbody tr').id]`))
-	if want := "[1 write refused 300 true 6 r-00000000-0000-4000-8000-000000000006]"; fmt.Sprint(got) != want {
-		t.Errorf("after the renewal: %v, want %s", got, want)
-	}
-	noComplaints(ctx, t)
-}
-
-// Paused is paused, and a server that went away is said.
-func TestThePagePausesAndSaysThatItIsOffline(t *testing.T) {
-	t.Parallel()
-	srv, _ := open(t, story, nil)
-	ctx := browser(t)
-	left := `document.querySelector('#holders [data-num]').textContent`
-	do(ctx, t, chromedp.Navigate(srv.URL+"/"), chromedp.Click(chromedp.CSS(`[data-live]`)))
-	before := get(ctx, t, chromedp.Evaluate[string](left))
-	get(ctx, t, chromedp.Evaluate[any](`window.__later = false; setTimeout(() => { window.__later = true }, 2500); null`))
-	get(ctx, t, wait(`window.__later`))
-	if after := get(ctx, t, chromedp.Evaluate[string](left)); after != before {
-		t.Errorf("time left went from %s to %s though the page is paused", before, after)
-	}
-	if text := get(ctx, t, chromedp.Text(chromedp.CSS(`[data-live]`))); text != "Paused" {
-		t.Errorf("the button says %q, want Paused", text)
-	}
-	do(ctx, t, chromedp.Click(chromedp.CSS(`[data-live]`)))
-	srv.CloseClientConnections()
-	_ = srv.Listener.Close()
-	get(ctx, t, wait(`document.querySelector('[data-live-text]').textContent === 'Offline'`))
-}
-
-// What the script adds is the ticking; everything else is in the HTML.
-func TestThePageWorksWithoutScript(t *testing.T) {
-	t.Parallel()
-	srv, _ := open(t, story, nil)
-	ctx := browser(t)
-	do(ctx, t, chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-		return err
-	}), chromedp.Navigate(srv.URL+"/"))
-	text := get(ctx, t, chromedp.Text(chromedp.CSS(`body`)))
-	for _, want := range []string{"worker-2/4411/9f3c", "1795969942·676573", "of 30s", "Nobody yet", "1 write refused", "60.2%", "Load the page again"} {
-		if want == "60.2%" {
-			continue // drawn, not written
-		}
-		if !strings.Contains(text, want) {
-			t.Errorf("the page lacks %q", want)
-		}
-	}
-	if shown := get(ctx, t, chromedp.Evaluate[bool](`document.querySelector('[data-live]').offsetParent !== null`)); shown {
-		t.Error("a button that needs the script is shown")
-	}
 }

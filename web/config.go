@@ -35,24 +35,21 @@ type Keys interface {
 	List(ctx context.Context) ([]keys.Key, error)
 }
 
-// Locks is what the page asks of [*lockrepo.Repo].
-type Locks interface {
-	ui.Locks
-	StaleClaims(ctx context.Context, f lockrepo.StaleFilter) ([]lockrepo.Tenure, error)
-}
+// Locks is what the pages ask of [*lockrepo.Repo].
+type Locks interface{ ui.Locks }
 
-// Jobs is what the page asks of [*jobs.History].
+// Jobs is what the pages ask of [*jobs.History].
 type Jobs interface{ ui.Jobs }
 
 // Config is what a handler shows. [HealthHandler] needs neither Locks nor Jobs.
 type Config struct {
 	Locks     Locks
 	Jobs      Jobs
-	Approvals ui.Approvals                         // what the pages show of requests; nil: there are none
+	Approvals ui.Approvals                         // nil: the pages show no requests
 	Acts      ui.Acts                              // what people may do on the pages, see [NewActs]; nil: nothing
 	API       API                                  // nil: the lock API is not found
 	Keys      Keys                                 // nil, or no key ever made: everybody may do everything; without Insecure by an address, or a name without a dot
-	MaxHold   time.Duration                        // how long one lease of the lock API may be renewed; default 24 h
+	MaxHold   time.Duration                        // how long one lease of the lock API may last, renewals included: longer ones are cut; 100 ms or more, default 24 h
 	Ready     func(context.Context) error          // nil, or why this process takes no work; a nil function is always ready
 	Wrong     func() []string                      // what of the job file can't be used, a line each; nil: there is no file
 	Gatherer  prometheus.Gatherer                  // nil: /metrics is not found

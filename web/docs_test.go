@@ -169,7 +169,7 @@ func TestTheExamplesPageIsServedAndTellsWhenItIsReady(t *testing.T) {
 	url := service(t)
 	eventually(t, "the runner is ready", func() bool { return send(t, http.MethodGet, url+"/pawl/readyz").status == http.StatusOK })
 	eventually(t, "the page shows a run", func() bool {
-		return strings.Contains(send(t, http.MethodGet, url+"/pawl/").body, `<span class="st fine">complete</span>`)
+		return strings.Contains(send(t, http.MethodGet, url+"/pawl/").body, `>complete</a>`)
 	})
 }
 

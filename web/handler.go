@@ -8,26 +8,28 @@ import (
 	"pawl/web/ui"
 )
 
-// Handler serves the page, its JSON, the lock API if Config.API is there, and what [HealthHandler] serves, all below
+// Handler serves the pages, the first one's facts as JSON, the lock API if Config.API is there, and what [HealthHandler] serves, all below
 // Config.BasePath.
 func Handler(cfg Config) http.Handler {
 	cfg = cfg.withDefaults()
 	if cfg.Insecure {
-		until := map[bool]string{true: "", false: " until a key is made"}[cfg.Keys == nil]
-		cfg.Logger.Warn("web: no sign-in" + until + ": whoever reaches this address may read everything, and hold and release every lock")
+		warnOpen(cfg)
 	}
 	mux := http.NewServeMux()
 	health(mux, cfg)
 	g := newGate(cfg)
 	describe(mux, cfg, g)
-	o := &overview{cfg: cfg, gate: g, snapshots: newSnapshots(cfg.Locks, cfg.Jobs, cfg.Logger)}
-	role := roleOf(http.MethodGet, "/api/overview") // the page shows the same
-	mux.HandleFunc("GET /{$}", g.guarded(cfg.BasePath, role, o.page, o.pageAway))
-	mux.HandleFunc("GET /api/overview", g.guarded(cfg.BasePath, role, o.json, o.jsonAway))
-	mux.HandleFunc("GET /static/{hash}/{file}", func(w http.ResponseWriter, r *http.Request) {
-		serveStatic(w, r, cfg.BasePath)
-	})
+	o := &overview{cfg: cfg, snapshots: newSnapshots(cfg.Locks, cfg.Jobs, cfg.Logger)}
+	mux.HandleFunc("GET /api/overview", g.guarded(cfg.BasePath, roleOf(http.MethodGet, "/api/overview"), o.json, o.jsonAway))
 	return framed(cfg.BasePath, mounted(cfg.BasePath, mux, newAPI(cfg, g), newPages(cfg, g)))
+}
+
+func warnOpen(cfg Config) {
+	if cfg.Keys == nil {
+		cfg.Logger.Warn("web: no sign-in: whoever reaches this address may read everything, and hold and release every lock")
+		return
+	}
+	cfg.Logger.Warn("web: no sign-in until a key is made: whoever reaches this address may read everything, and hold and release every lock")
 }
 
 // HealthHandler serves /healthz, /readyz and /metrics only, for an address that the page isn't shown on.
@@ -70,7 +72,7 @@ func mounted(base string, mux *http.ServeMux, locks *api, pages *ui.UI) http.Han
 			locks.ServeHTTP(w, r)
 			return
 		}
-		if pages != nil && ui.Owns(escapedPath(r.URL)) && r.URL.Path != "/" {
+		if pages != nil && ui.Owns(escapedPath(r.URL)) {
 			pages.ServeHTTP(w, r)
 			return
 		}

@@ -58,7 +58,8 @@ func described() map[string]operation {
 		"POST /locks/{resource}/renew": {
 			id: "renewLock", summary: "Renew a lease", body: "Acquire", answer: "One",
 			params: []string{"resource", "If-Match"}, headers: []string{"Fencing-Token"},
-			about: "The token and acquired_at stay, expires_at moves to ttl_seconds from now. A lease that has ended is never revived: " +
+			about: "The token and acquired_at stay, expires_at moves to ttl_seconds from now, or to the longest time that the server " +
+				"lets anybody hold a lock: believe the answer's ttl_seconds, which may be less than you asked for. A lease that has ended is never revived: " +
 				"lease-lost tells a former holder to stop its work and acquire again, owner-mismatch tells a stranger.",
 		},
 		"GET /locks/{resource}/history": {

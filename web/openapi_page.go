@@ -2,11 +2,16 @@ package web
 
 import (
 	"bytes"
+	"embed"
 	"encoding/json"
+	"html/template"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+
+	"pawl/web/ui"
 )
 
 // manual is the reference page, made of what the description is made of.
@@ -42,10 +47,16 @@ type meaning struct {
 	Slug, Title, Text string
 }
 
+//go:embed templates
+var files embed.FS
+
+// pages are parsed when the first is asked for: nothing happens on import.
+var pages = sync.OnceValue(func() *template.Template { return template.Must(template.ParseFS(files, "templates/*.html")) })
+
 // reference answers the page. It has no script, so its policy lets none run.
 func reference(w http.ResponseWriter, r *http.Request, cfg Config, g *gate) {
 	var b bytes.Buffer
-	if err := pages().ExecuteTemplate(&b, "docs", newManual(cfg, cfg.Insecure && g.signIn(r.Context()).None)); err != nil {
+	if err := pages().ExecuteTemplate(&b, "docs", newManual(cfg, cfg.Insecure && g.keysInUse(r.Context()).None)); err != nil {
 		cfg.Logger.ErrorContext(r.Context(), "web: docs", "error", err)
 		problem(w, r, cfg.BasePath, unavailable, "The page could not be made; the log says why. /openapi.json says the same.")
 		return
@@ -59,7 +70,7 @@ func reference(w http.ResponseWriter, r *http.Request, cfg Config, g *gate) {
 }
 
 func newManual(cfg Config, insecure bool) manual {
-	m := manual{Base: cfg.BasePath, Static: cfg.BasePath + "/static/" + staticHash(), Version: cfg.Version, Insecure: insecure}
+	m := manual{Base: cfg.BasePath, Static: cfg.BasePath + ui.StaticPath(), Version: cfg.Version, Insecure: insecure}
 	parts := readParts()
 	for _, op := range operations() {
 		m.Operations = append(m.Operations, parts.entry(op))

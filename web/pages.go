@@ -16,8 +16,14 @@ const keyCookie = "pawl_key"
 // newPages are the pages, which the gate lets people into.
 func newPages(cfg Config, g *gate) *ui.UI {
 	c := ui.Config{
-		Locks: cfg.Locks, Jobs: cfg.Jobs, Approvals: cfg.Approvals, Acts: cfg.Acts, Who: g.viewer, Notice: g.notice, ReadOnly: cfg.ReadOnly, Cross: cfg.Cross, Wrong: cfg.Wrong,
+		Locks: cfg.Locks, Jobs: cfg.Jobs, Approvals: cfg.Approvals, Acts: cfg.Acts, API: cfg.API != nil, Who: g.viewer, ReadOnly: cfg.ReadOnly, Cross: cfg.Cross, Wrong: cfg.Wrong,
 		BasePath: cfg.BasePath, Database: cfg.Database, Version: cfg.Version, Logger: cfg.Logger,
+	}
+	c.Notice = func() string {
+		if !cfg.Insecure || !g.keysInUse(context.Background()).None {
+			return ""
+		}
+		return "No sign-in. As long as no key is made, everybody who can reach this address can read and do everything here" + also(cfg.API != nil) + "."
 	}
 	switch {
 	case cfg.User != nil:
@@ -29,18 +35,17 @@ func newPages(cfg Config, g *gate) *ui.UI {
 		c.Keys = cfg.Keys
 	}
 	if cfg.User == nil && cfg.Keys != nil {
-		c.SignIn = func(r *http.Request, bearer string) (*http.Cookie, error) { return g.pasted(r, bearer, cfg.BasePath) }
+		c.SignIn = func(r *http.Request, bearer string) (*http.Cookie, error) { return g.signIn(r, bearer, cfg.BasePath) }
 		c.SignOut = func(r *http.Request) *http.Cookie { return cookie(r, "", cfg.BasePath) }
 	}
 	return ui.New(c)
 }
 
-// notice warns of a server that whoever reaches it may do everything on: as long as no key was ever made.
-func (g *gate) notice() string {
-	if !g.open || !g.signIn(context.Background()).None {
-		return ""
+func also(api bool) string {
+	if api {
+		return ", and take and release locks"
 	}
-	return "No sign-in: no key was ever made, so whoever reaches this address may read everything, and hold and release every lock. Make one with pawl key create."
+	return ""
 }
 
 // viewer tells who looks at a page: by a key in the cookie or in the header, or, where no key was ever made, anybody.
@@ -77,8 +82,8 @@ func userOf(k keys.Key, signedIn bool, err error) (ui.User, error) {
 	return ui.User{ID: k.ID, Name: k.Name, Role: k.Role, Approver: k.Approver || k.ID == anonymous, SignedIn: signedIn}, nil
 }
 
-// pasted checks a key that was pasted, and makes the cookie that holds it.
-func (g *gate) pasted(r *http.Request, bearer, base string) (*http.Cookie, error) {
+// signIn checks a key that was pasted, and makes the cookie that holds it.
+func (g *gate) signIn(r *http.Request, bearer, base string) (*http.Cookie, error) {
 	k, err := g.check(r, bearer)
 	if _, err = userOf(k, true, err); err != nil {
 		return nil, err

@@ -63,7 +63,7 @@ var (
 	unauthorized = kind{
 		slug: "unauthorized", title: "Key needed", status: http.StatusUnauthorized,
 		explained: "Send a key as Authorization: Bearer pawl_… . The one that was sent, if any, is unknown, revoked or expired. Whoever " +
-			"runs this server makes keys with pawl key create. A browser signs in at /ui/sign-in.",
+			"runs this server makes keys with pawl key create. A person opens the page, which asks for the key.",
 	}
 	forbidden = kind{
 		slug: "forbidden", title: "Not allowed with this key", status: http.StatusForbidden,

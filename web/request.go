@@ -47,6 +47,11 @@ func bounded(base string, next http.Handler) http.Handler {
 			problem(w, r, base, headerTooLarge, "The request line and the headers have more than 16 KiB: send less.")
 			return
 		}
+		if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+			// It may have had a Content-Length too, which net/http forgets: where a proxy in front has gone by that, what follows
+			// on this connection is the body's author's, not the next client's.
+			w.Header().Set("Connection", "close")
+		}
 		next.ServeHTTP(w, r)
 	})
 }

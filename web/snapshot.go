@@ -2,9 +2,6 @@ package web
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
@@ -26,30 +23,16 @@ type part[T any] struct {
 	Err  error
 }
 
-// snapshot is what was true at Now. All viewers share it, so nobody changes it.
+// snapshot is what was true at Now. All who ask share it, so nobody changes it.
 type snapshot struct {
 	Now      time.Time // the database's clock, or ours when it doesn't answer
 	made     time.Time // our clock at Now
-	Tag      string    // the same while nothing but Now changes
 	Holders  part[lockrepo.Info]
 	Stale    part[lockrepo.Tenure]
 	Refusals part[lockrepo.Refusal] // what was not written
 	Passed   part[lockrepo.Refusal] // what log mode let pass: apart, or it would push the others out
 	Runs     part[jobs.RunRecord]
 	Counts   part[jobs.Counts] // one row
-}
-
-// now is the database's clock at this moment, as far as one can tell without asking.
-func (s *snapshot) now() time.Time { return s.Now.Add(time.Since(s.made)) }
-
-// away reports that no part was answered.
-func (s *snapshot) away() bool {
-	for _, err := range s.errs() {
-		if err == nil {
-			return false
-		}
-	}
-	return true
 }
 
 func (s *snapshot) errs() []error {
@@ -113,22 +96,12 @@ func (s *snapshots) read(ctx context.Context) *snapshot {
 	})
 	all.Wait()
 	s.warn(ctx, &n)
-	n.made, n.Tag = time.Now(), tag(&n)
+	n.made = time.Now()
 	n.Now = n.made.UTC()
 	if n.Counts.Err == nil {
 		n.Now = n.Counts.Rows[0].Now
 	}
 	return &n
-}
-
-// unanswered is what is known when nobody could be asked.
-func unanswered(err error) *snapshot {
-	now := time.Now()
-	return &snapshot{
-		Now: now.UTC(), made: now, Holders: part[lockrepo.Info]{Err: err}, Stale: part[lockrepo.Tenure]{Err: err},
-		Refusals: part[lockrepo.Refusal]{Err: err}, Passed: part[lockrepo.Refusal]{Err: err}, Runs: part[jobs.RunRecord]{Err: err},
-		Counts: part[jobs.Counts]{Err: err},
-	}
 }
 
 // ask cuts an answer to what is shown.
@@ -143,7 +116,7 @@ func ask[T any](question func() ([]T, error)) part[T] {
 	return part[T]{Rows: rows}
 }
 
-// warn says once a snapshot why parts of it are missing; the page itself names no host.
+// warn says once a snapshot why parts of it are missing; the answer itself names no host.
 func (s *snapshots) warn(ctx context.Context, n *snapshot) {
 	for _, err := range n.errs() {
 		if err != nil {
@@ -151,30 +124,4 @@ func (s *snapshots) warn(ctx context.Context, n *snapshot) {
 			return
 		}
 	}
-}
-
-// tag is the same for snapshots that say the same.
-func tag(n *snapshot) string {
-	sum := sha256.New()
-	enc := json.NewEncoder(sum)
-	for _, rows := range []any{n.Holders.Rows, n.Stale.Rows, n.Refusals.Rows, n.Passed.Rows, n.Runs.Rows, steady(n.Counts.Rows)} {
-		_ = enc.Encode(rows) // a hash takes everything
-	}
-	for _, err := range n.errs() {
-		_ = enc.Encode(err != nil)
-		if err != nil {
-			_ = enc.Encode(lockrepo.Reason(err))
-		}
-	}
-	return hex.EncodeToString(sum.Sum(nil)[:8])
-}
-
-// steady leaves out ages, which change while nothing else does.
-func steady(counts []jobs.Counts) []jobs.Counts {
-	out := make([]jobs.Counts, len(counts))
-	for i, c := range counts {
-		c.QueueOldest, c.WatermarkAge = 0, 0
-		out[i] = c
-	}
-	return out
 }

@@ -20,6 +20,7 @@ import (
 type backfillFlags struct {
 	config, from, to  string
 	yes, dryRun, wait bool
+	given             []string
 }
 
 // backfilled is what came of a backfill.
@@ -52,8 +53,12 @@ it is complete. It needs a pawl serve, or a worker, which runs the job.`,
 			if !f.yes && !f.dryRun && !readsTerminal(c.stdin) {
 				return usage("nobody can be asked here: say --yes, or --dry-run to see the list only")
 			}
+			params, err := readParams(f.given)
+			if err != nil {
+				return err
+			}
 			return c.withHistory(cmd.Context(), func(db *database, h *jobs.History) error {
-				return c.backfillJob(cmd.Context(), db, h, args[0], f)
+				return c.backfillJob(cmd.Context(), db, h, args[0], f, params)
 			})
 		},
 	}
@@ -63,6 +68,7 @@ it is complete. It needs a pawl serve, or a worker, which runs the job.`,
 	fs.StringVar(&f.to, "to", "", "the last period's key, which is included")
 	fs.BoolVar(&f.yes, "yes", false, "don't ask")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "only print the list")
+	paramFlag(cmd, &f.given)
 	fs.BoolVar(&f.wait, "wait", false, "stay until the periods have ended")
 	return cmd
 }
@@ -72,8 +78,8 @@ func readsTerminal(in any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-func (c *cli) backfillJob(ctx context.Context, db *database, h *jobs.History, job string, f backfillFlags) error {
-	list, err := c.backfillList(ctx, db, job, f)
+func (c *cli) backfillJob(ctx context.Context, db *database, h *jobs.History, job string, f backfillFlags, params map[string]string) error {
+	list, err := c.backfillList(ctx, db, job, f, jobs.BackfillConfig{Params: params})
 	if err != nil {
 		return err
 	}
@@ -101,7 +107,7 @@ func (c *cli) backfillJob(ctx context.Context, db *database, h *jobs.History, jo
 		return conflict("nothing was owed: you didn't say yes")
 	}
 	if out.Owed > 0 {
-		if out.Periods, err = jobs.Backfill(ctx, db.pool, job, f.from, f.to, actor()); err != nil {
+		if out.Periods, err = jobs.Backfill(ctx, db.pool, job, f.from, f.to, jobs.BackfillConfig{Actor: actor(), Params: params}); err != nil {
 			return err
 		}
 		c.p.note("%s of %s owed now", plural(out.Owed, "period", "periods"), clean(job))
@@ -116,9 +122,9 @@ func (c *cli) backfillJob(ctx context.Context, db *database, h *jobs.History, jo
 }
 
 // backfillList stores the file's jobs, if there is a file, and lists the range.
-func (c *cli) backfillList(ctx context.Context, db *database, job string, f backfillFlags) ([]jobs.BackfillPeriod, error) {
+func (c *cli) backfillList(ctx context.Context, db *database, job string, f backfillFlags, with jobs.BackfillConfig) ([]jobs.BackfillPeriod, error) {
 	if f.config == "" {
-		return jobs.BackfillList(ctx, db.pool, job, f.from, f.to)
+		return jobs.BackfillList(ctx, db.pool, job, f.from, f.to, with)
 	}
 	file, err := c.goodConfig(f.config, "", c.getenv)
 	if err != nil {
@@ -133,11 +139,14 @@ func (c *cli) backfillList(ctx context.Context, db *database, job string, f back
 	}
 	i := slices.IndexFunc(all, func(j jobs.Job) bool { return j.Name == job })
 	fresh, err := all[i].Owes(f.from, f.to, time.Now()) // a wrong range stores nothing
+	if err == nil {
+		err = all[i].CheckGiven(with.Params)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if f.dryRun { // neither does this
-		list, err := jobs.BackfillList(ctx, db.pool, job, f.from, f.to)
+		list, err := jobs.BackfillList(ctx, db.pool, job, f.from, f.to, with)
 		if errors.Is(err, jobs.ErrUnknownJob) {
 			return fresh, nil
 		}
@@ -159,7 +168,7 @@ func (c *cli) backfillList(ctx context.Context, db *database, job string, f back
 	if err := r.Store(ctx); err != nil {
 		return nil, err
 	}
-	return jobs.BackfillList(ctx, db.pool, job, f.from, f.to)
+	return jobs.BackfillList(ctx, db.pool, job, f.from, f.to, with)
 }
 
 // definitions are the file's jobs for who runs none of them.

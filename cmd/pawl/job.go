@@ -11,9 +11,9 @@ import (
 
 func (c *cli) job() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "job", Short: "Show what is owed and what ran; pause, trigger, rerun, cancel, retry, retire", Args: noCommand, RunE: help,
+		Use: "job", Short: "Show what is owed, what ran and what it said; pause, trigger, rerun, cancel, retry, retire", Args: noCommand, RunE: help,
 	}
-	cmd.AddCommand(c.jobList(), c.jobTrigger(), c.jobHistory(), c.jobRetire(), c.jobPause(), c.jobResume(), c.jobRerun(), c.jobRetry(), c.jobCancel())
+	cmd.AddCommand(c.jobList(), c.jobTrigger(), c.jobHistory(), c.jobOutput(), c.jobRetire(), c.jobPause(), c.jobResume(), c.jobRerun(), c.jobRetry(), c.jobCancel())
 	return cmd
 }
 

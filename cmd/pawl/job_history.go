@@ -62,13 +62,13 @@ func (c *cli) listPeriods(ctx context.Context, h *jobs.History, f jobs.PeriodFil
 	if err != nil {
 		return stateWords(err, "")
 	}
-	heads := []string{"PERIOD", "STATE", "REASON", "SCHEDULED", "RUNS", "COMPLETED", "TOKEN"}
+	heads := []string{"PERIOD", "STATE", "REASON", "SCHEDULED", "RUNS", "COMPLETED", "TOKEN", "PARAMS"}
 	return list(c.p, periods, "no periods", heads, func(p jobs.PeriodRecord) []string {
 		var seq int64
 		if p.Token != nil {
 			seq = *p.Token
 		}
-		return []string{p.Key, p.State, or(p.Reason), at(&p.ScheduledAt), thousands(int64(p.Attempts)), at(p.CompletedAt), token(seq)}
+		return []string{p.Key, p.State, or(p.Reason), at(&p.ScheduledAt), thousands(int64(p.Attempts)), at(p.CompletedAt), token(seq), or(p.ParamWords())}
 	})
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"pawl/jobs"
@@ -34,15 +36,21 @@ func (c *cli) jobList() *cobra.Command {
 					n := owed[j.Job]
 					rows = append(rows, listedJob{j, n["open"], n["running"], n["held"], n["dead"]})
 				}
-				heads := []string{"JOB", "SCHEDULE", "ZONE", "NEXT", "OPEN", "RUNNING", "HELD", "DEAD", "LOCK"}
+				heads := []string{"JOB", "SCHEDULE", "ZONE", "NEXT", "OPEN", "RUNNING", "HELD", "DEAD", "FENCED", "LOCK"}
 				return list(c.p, rows, "no jobs are stored: a worker stores its own when it starts", heads, jobCells)
 			})
 		},
 	}
 }
 
+// jobCells fits into 100 columns with names of a dozen letters: seconds that are none are left out, and so is the name of a
+// lock that is the job's own.
 func jobCells(j listedJob) []string {
-	next := at(j.NextAt)
+	next := strings.Replace(at(j.NextAt), ":00Z", "Z", 1)
+	lock := j.Lock
+	if lock == "job:"+j.Job {
+		lock = "own"
+	}
 	switch {
 	case j.RetiredAt != nil:
 		next = "retired"
@@ -50,6 +58,21 @@ func jobCells(j listedJob) []string {
 		next = "paused"
 	}
 	return []string{
-		j.Job, j.Schedule, or(j.Zone), next, thousands(j.Open), thousands(j.Running), thousands(j.Held), thousands(j.Dead), j.Lock,
+		j.Job, j.Schedule, or(j.Zone), next, thousands(j.Open), thousands(j.Running), thousands(j.Held), thousands(j.Dead), fenced(j.Badge), lock,
 	}
+}
+
+// fenced is a job's badge in a word or two; none: Go's own affair.
+func fenced(badge string) string {
+	switch badge {
+	case "not fenced":
+		return "no"
+	case "fenced, once":
+		return "once"
+	case "fenced, each statement once":
+		return "each"
+	case "relies on the receiver":
+		return "receiver"
+	}
+	return or(badge)
 }

@@ -17,6 +17,8 @@ type acted struct {
 	Revision int    `json:"revision"` // 0: the latest
 	Action   string `json:"action"`
 	Owed     int    `json:"owed"` // periods that are owed now because of it
+
+	Sends []jobs.Effect `json:"sends,omitempty"` // what is sent again
 }
 
 // act prints what was done.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -13,15 +12,23 @@ import (
 const mostListed = 1000
 
 func (c *cli) jobTrigger() *cobra.Command {
-	return &cobra.Command{
+	var given []string
+	cmd := &cobra.Command{
 		Use: "trigger JOB", Short: "Make a job's current period owed now, whatever its schedule says", Args: exactly("JOB"),
+		Long: `Make a job's current period owed now, whatever its schedule says. The current period is the one that a tick at
+this moment would owe; a @manual job gets a fresh one.
+
+--param gives a value that the job declares under params; what isn't given is as it was given before for that period,
+or else the default.`,
+		Example: `  pawl job trigger settle --param mode=dry`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			params, err := readParams(given)
+			if err != nil {
+				return err
+			}
 			return c.withHistory(cmd.Context(), func(db *database, h *jobs.History) error {
-				key, err := jobs.Trigger(cmd.Context(), db.pool, args[0], actor())
-				switch {
-				case errors.Is(err, jobs.ErrComplete):
-					return conflict("%s %s is complete, so it doesn't run again by itself; if it has to: pawl job rerun %s %s --reason TEXT", args[0], key, args[0], key)
-				case err != nil:
+				key, err := jobs.Trigger(cmd.Context(), db.pool, args[0], jobs.TriggerConfig{Actor: actor(), Params: params})
+				if err != nil {
 					return err
 				}
 				if !c.p.json {
@@ -41,4 +48,6 @@ func (c *cli) jobTrigger() *cobra.Command {
 			})
 		},
 	}
+	paramFlag(cmd, &given)
+	return cmd
 }

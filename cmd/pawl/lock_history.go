@@ -23,7 +23,7 @@ func (c *cli) lockHistory() *cobra.Command {
 						return err
 					}
 				}
-				heads := []string{"TOKEN", "HOLDER", "ACQUIRED", "ENDED", "HELD FOR", "HOW", "SUCCESSOR", "BEATS", "REFUSED WRITES"}
+				heads := []string{"TOKEN", "HOLDER", "ACQUIRED", "ENDED", "HELD FOR", "HOW", "SUCCESSOR", "BEATS", "REFUSED WRITES", "KEY", "REQUEST"}
 				return list(c.p, tenures, "no lease of this lock has ended", heads, tenureCells)
 			})
 		},
@@ -44,6 +44,6 @@ func tenureCells(t lockrepo.Tenure) []string {
 	}
 	return []string{
 		token(t.Token), or(t.Holder), at(t.AcquiredAt), at(&t.EndedAt), held, t.How, token(successor),
-		thousands(int64(t.Beats)), thousands(t.Refusals),
+		thousands(int64(t.Beats)), thousands(t.Refusals), or(t.KeyName), or(t.RequestID),
 	}
 }

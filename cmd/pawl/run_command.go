@@ -136,12 +136,28 @@ func follow(held context.Context, l loan, p *guardian.Process, ttl time.Duration
 			loss, lost = context.Cause(held), nil
 			_ = p.Kill() // if it can't hear, its deadline has come
 		case <-tick.C:
-			if d := deadline(l); d > told+time.Millisecond {
-				told = d
-				p.Extend(d)
-			}
+			told = inform(p, l, told)
 		}
 	}
+}
+
+// inform tells the guardian the deadline where it isn't the one that it was told. Most are later; a renewal may also be given
+// less than the one before, as by a server that lets nobody hold a lock for so long. A pause between the two clocks that are
+// read makes a deadline earlier: what was one is seen at the second look.
+func inform(p *guardian.Process, l loan, told time.Duration) time.Duration {
+	d := deadline(l)
+	if d < told-time.Millisecond {
+		d = max(d, deadline(l))
+	}
+	switch {
+	case d > told+time.Millisecond:
+		p.Extend(d)
+	case d < told-time.Millisecond:
+		p.Shorten(d)
+	default:
+		return told
+	}
+	return d
 }
 
 // named is the lease in pawl's own lines.

@@ -240,6 +240,25 @@ func TestAStoppedGuardianDoesNotOutliveTheLease(t *testing.T) {
 	s.check(t, "guardian stopped, database in a black hole", since)
 }
 
+// A server that lets nobody hold a lock for long gives a renewal less than the one before had: the guardian ends the tree by
+// that, though the wrapper has been stopped since.
+func TestAStoppedWrapperOutlivesItsTreeByALeaseThatWasCut(t *testing.T) {
+	t.Parallel()
+	s := &underLock{db: pgtest.URL(t), file: filepath.Join(t.TempDir(), "file"), value: rand.Text()}
+	_, url := serveAPI(t, s.db, "--max-hold", "1h")
+	s.process = start(t, s.env(), "run", "--server", url, "--lock", "x", "--ttl", "9s", "--", "sh", "-c", appends)
+	pgtest.Eventually(t, 20*time.Second, "it writes", func() bool { return len(s.lines(t)) > 10 })
+	s.token = one[int64](t, s.db, `update pawl.locks set acquired_at = clock_timestamp() - interval '1 h' + interval '6 s' where name = 'x' returning token`)
+	const cut = `select count(*) = 1 from pawl.locks where name = 'x' and beats > 0 and expires_at = acquired_at + interval '1 h' and renewed_at < clock_timestamp() - interval '500 ms'`
+	pgtest.Eventually(t, 20*time.Second, "a renewal was cut, and the guardian told", func() bool { return one[bool](t, s.db, cut) })
+	since := time.Now()
+	s.signal(t, syscall.SIGSTOP)
+	s.check(t, "wrapper stopped", since)
+	if code := s.ends(t, 20*time.Second).ExitCode(); code != codeLost {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 // The end of a lease that is taken away isn't waited for: the next beat tells, and KILL follows.
 func TestALeaseThatIsTakenAwayEndsItsCommandAtOnce(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ type serveFlags struct {
 	tlsCert, tlsKey                string
 	insecure                       bool
 	concurrency                    int
-	grace, ttl, maxHold            time.Duration
+	grace, ttl, maxHold, patience  time.Duration
 	holder                         string
 	pages                          pageFlags
 }
@@ -91,15 +91,16 @@ again too.`,
 	fs.StringVar(&f.tlsKey, "tls-key", "", "the key of the certificate, as a PEM file")
 	fs.BoolVar(&f.insecure, "insecure-no-auth", false, "listen beyond loopback without any key: whoever reaches it may hold and release every lock")
 	f.pages.add(fs)
-	fs.DurationVar(&f.maxHold, "max-hold", 24*time.Hour, "how long one lease of the API may be renewed, 1s or more")
+	fs.DurationVar(&f.maxHold, "max-hold", 24*time.Hour, "how long one lease of the API may last, renewals included, 1s or more")
 	f.concurrency = 10
 	fs.Var(&between{&f.concurrency, 1, 1000}, "concurrency", "runs at a time, 1 to 1000")
 	fs.DurationVar(&f.grace, "grace", 30*time.Second, "how long runs may take to finish at shutdown")
+	fs.DurationVar(&f.patience, "plan-patience", 5*time.Minute, "how long the planner may complete no pass while the database answers, before this process ends; 1m or more")
 	fs.DurationVar(&f.ttl, "ttl", 30*time.Second, "the jobs' lease, 1s to 24h")
 	fs.StringVar(&f.holder, "holder", "", "this process's name, unique among live ones (default host/pid/random)")
 	for flag, name := range map[string]string{
 		"direct-url": "PAWL_DIRECT_URL", "listen": "PAWL_LISTEN", "health-listen": "PAWL_HEALTH_LISTEN", "base-path": "PAWL_BASE_PATH",
-		"concurrency": "PAWL_CONCURRENCY", "grace": "PAWL_GRACE", "max-hold": "PAWL_MAX_HOLD",
+		"concurrency": "PAWL_CONCURRENCY", "grace": "PAWL_GRACE", "plan-patience": "PAWL_PLAN_PATIENCE", "max-hold": "PAWL_MAX_HOLD",
 		"tls-cert": "PAWL_TLS_CERT", "tls-key": "PAWL_TLS_KEY",
 	} {
 		variable(fs, flag, name)
@@ -125,6 +126,8 @@ func (f *serveFlags) check() error {
 	switch {
 	case f.ttl < time.Second || f.ttl > 24*time.Hour:
 		return usage("--ttl is %s: use 1s to 24h", f.ttl)
+	case f.patience < time.Minute:
+		return usage("--plan-patience is %s: use 1m or more, such as 5m", f.patience)
 	case f.grace <= 0:
 		return usage("--grace is %s: use a positive duration, such as 30s", f.grace)
 	case !strings.HasPrefix(f.basePath, "/"):

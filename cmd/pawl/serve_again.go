@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"strings"
 
 	"pawl/jobs"
+	"pawl/jobs/alert"
 	"pawl/jobs/jobfile"
 )
 
@@ -21,7 +21,7 @@ func (s *served) wrong() []string {
 	return slices.Clone(s.issues)
 }
 
-// reload reads the file again. Each job is taken over by itself: one that is wrong stays as it was. What is wrong with the
+// reload reads the file again. Each job and each channel is taken over by itself: one that is wrong stays as it was. What is wrong with the
 // file as a whole leaves all as it was.
 func (s *served) reload(ctx context.Context, r *jobs.Runner) {
 	if s == nil {
@@ -34,7 +34,7 @@ func (s *served) reload(ctx context.Context, r *jobs.Runner) {
 	case err != nil:
 		s.keep(ctx, []string{sentence(err)})
 		return
-	case file == nil || slices.ContainsFunc(issues, func(i jobfile.Issue) bool { return i.Severity == jobfile.Error && i.Job == "" }):
+	case file == nil || slices.ContainsFunc(issues, func(i jobfile.Issue) bool { return i.Severity == jobfile.Error && i.Job == "" && i.Channel == "" }):
 		s.keep(ctx, said)
 		return
 	case file.App != s.file.App:
@@ -42,7 +42,12 @@ func (s *served) reload(ctx context.Context, r *jobs.Runner) {
 		return
 	}
 	all, wrong := s.build(ctx, file)
-	c := jobs.Change{Set: all, AllowRetire: s.allow}
+	c := jobs.Change{Set: all, AllowRetire: s.allow, Channels: append([]alert.Channel{}, file.Alerting()...)}
+	for name, x := range file.Channels {
+		if x.Broken {
+			c.KeepChannels = append(c.KeepChannels, name)
+		}
+	}
 	for _, j := range file.Jobs {
 		if !slices.ContainsFunc(all, func(x jobs.Job) bool { return x.Name == j.Name }) {
 			c.Keep = append(c.Keep, j.Name)
@@ -53,12 +58,8 @@ func (s *served) reload(ctx context.Context, r *jobs.Runner) {
 		s.log.ErrorContext(ctx, "job file: a part can't be used, its old version stays", "file", s.name, "error", sentence(err))
 		said = append(said, s.name+": "+sentence(err))
 	}
-	if !reflect.DeepEqual(file.Alerting(), s.file.Alerting()) {
-		s.log.WarnContext(ctx, "job file: its channels are others now, which takes a restart", "file", s.name)
-		said = append(said, s.name+": channels: they are others now. Restart this process to use them.")
-	}
 	s.say(said)
-	s.log.InfoContext(ctx, "job file reloaded", "file", s.name, "jobs", len(file.Jobs), "wrong", len(said))
+	s.log.InfoContext(ctx, "job file reloaded", "file", s.name, "jobs", len(file.Jobs), "channels", len(file.Channels), "wrong", len(said))
 }
 
 // keep leaves all as it is, and says why.

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -147,6 +149,78 @@ func TestServeUntilIdleWorksOffWhatIsOwedAndEnds(t *testing.T) {
 	if n := answer(t, db, `select count(*)::text from pawl.periods where state = 'complete'`); code != codeOK || n != "4" {
 		t.Errorf("exit code %d, %s days are complete, want 4: %s", code, n, said)
 	}
+}
+
+// hook is a webhook that counts the jobs that it is told of.
+func hook(t *testing.T) (url string, told func(job string) bool) {
+	t.Helper()
+	var mu sync.Mutex
+	heard := map[string]bool{}
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var e struct{ Job string }
+		if json.NewDecoder(r.Body).Decode(&e) == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			heard[e.Job] = true
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, func(job string) bool { mu.Lock(); defer mu.Unlock(); return heard[job] }
+}
+
+func TestChannelsAreReadAgainAtAHangupOneByOne(t *testing.T) {
+	t.Parallel()
+	db, file := pgtest.URL(t), filepath.Join(t.TempDir(), "pawl.yaml")
+	one, toldOne := hook(t)
+	two, toldTwo := hook(t)
+	failing := func(names ...string) (jobs string) {
+		for _, name := range names {
+			jobs += "\n  - {name: " + name + `, kind: command, schedule: "@every 1s", period: tick, retries: {max: 0}, command: {argv: ["false"]}}`
+		}
+		return jobs
+	}
+	channels := func(lines ...string) string {
+		text := "\nchannels:\n"
+		for _, l := range lines {
+			text += "  " + l + "\n"
+		}
+		return text
+	}
+	on := func(name, url string) string { return name + ": {webhook: '" + url + "', on: [dead]}" }
+	write(t, file, failing("a")+channels(on("ops", one)))
+	p, url := serveAPI(t, db, "--config", file)
+	pgtest.Eventually(t, 30*time.Second, "ops is told", func() bool { return toldOne("a") })
+	if toldTwo("a") {
+		t.Error("two was told before there was such a channel")
+	}
+
+	// One is added, and one that can't be used keeps its old version.
+	write(t, file, failing("a", "b")+channels(on("ops", "ftp://nowhere.example/"), on("night", two)))
+	p.signal(t, syscall.SIGHUP)
+	p.hears(t, 20*time.Second, `"job file is wrong","issue":"`+file)
+	p.hears(t, 20*time.Second, "job file reloaded")
+	pgtest.Eventually(t, 30*time.Second, "both are told of b", func() bool { return toldOne("b") && toldTwo("b") })
+	if _, page, err := fetch(t.Context(), url+"/"); err != nil || !strings.Contains(page, "channels.ops.webhook") || strings.Contains(page, "nowhere") {
+		t.Errorf("the page says nothing of it: %v", err)
+	}
+
+	// One is changed, and one is removed.
+	write(t, file, failing("c", "b", "a")+channels(on("ops", two)))
+	p.signal(t, syscall.SIGHUP)
+	eventually(t, db, "true", `select (count(*) > 0)::text from pawl.alerts a join pawl.events e on e.id = a.event where e.job = 'c' and a.channel = 'shop/ops'`)
+	pgtest.Eventually(t, 30*time.Second, "ops is told at its new place", func() bool { return toldTwo("c") })
+	if toldOne("c") {
+		t.Error("the old place is told still")
+	}
+	if n := answer(t, db, `select count(*)::text from pawl.alerts a join pawl.events e on e.id = a.event where e.job = 'c' and a.channel = 'shop/night'`); n != "0" {
+		t.Errorf("%s alerts for a channel that was removed", n)
+	}
+	pgtest.Eventually(t, 10*time.Second, "the page has nothing to say of the file", func() bool {
+		_, page, err := fetch(t.Context(), url+"/")
+		return err == nil && page != "" && !strings.Contains(page, "Job file")
+	})
+	p.signal(t, syscall.SIGTERM)
+	p.ends(t, 20*time.Second)
 }
 
 func TestTheChannelsOfAFileAreTold(t *testing.T) {

@@ -56,7 +56,7 @@ func newService(ctx context.Context, db, direct *database, f serveFlags, file *s
 	}
 	cfg := jobs.Config{
 		App: file.app(), WholeApp: file != nil, AllowRetire: f.allowRetire, Channels: file.channels(),
-		Pool: db.pool, Holder: f.holder, Concurrency: f.concurrency, Grace: f.grace, Logger: log, Registerer: registry,
+		Pool: db.pool, Holder: f.holder, Concurrency: f.concurrency, Grace: f.grace, PlanPatience: f.patience, Logger: log, Registerer: registry,
 	}
 	if direct != nil {
 		cfg.Direct = direct.pool

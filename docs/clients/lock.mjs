@@ -27,11 +27,12 @@ export async function hold(name, work, ttl = 30) {
   let sent = now(), end = sent + ttl * 0.9;
   const got = await call("POST", path, claim, sent + ttl / 3, { "Idempotency-Key": randomUUID() });
   if (!got.acquired) throw Object.assign(new Error(`lock: ${name} is held until ${got.expires_at}`), { code: "HELD" });
+  end = sent + Math.min(ttl, got.lock.ttl_seconds) - ttl / 10; // the server may give less than was asked for
   const match = { "If-Match": `"${got.lock.fencing_token}"` };
   const watch = setInterval(() => now() > end && over(), 200);
   const beat = setInterval(() => { // a renewal counts from before it was asked for
     const sent = now();
-    call("POST", `${path}/renew`, claim, end, match).then(() => { end = Math.max(end, sent + ttl * 0.9); }).catch(over);
+    call("POST", `${path}/renew`, claim, end, match).then((r) => { end = sent + Math.min(ttl, r.lock.ttl_seconds) - ttl / 10; }).catch(over);
   }, (ttl * 1000) / 3);
   try { return await work(got.lock.fencing_token, lost.signal); }
   finally { clearInterval(watch); clearInterval(beat); await call("DELETE", path, { owner }, now() + 5, match).catch(() => {}); }

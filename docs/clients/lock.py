@@ -25,11 +25,11 @@ def hold(name, ttl=30):
     claim = {"owner": f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4()}", "ttl_seconds": ttl}
     got = call("POST", path, claim, sent + ttl / 3, **{"Idempotency-Key": str(uuid.uuid4())})
     if not got["acquired"]: raise BlockingIOError(f"{name} is held until {got['expires_at']}")
-    token, end, done = got["lock"]["fencing_token"], [sent + ttl * 0.9], threading.Event()
+    until = lambda sent, got: sent + min(ttl, got["lock"]["ttl_seconds"]) - ttl / 10  # sent: before it asked; it may be given less
+    token, end, done = got["lock"]["fencing_token"], [until(sent, got)], threading.Event()
     def beat():
         while not done.wait(ttl / 3):
-            sent = clock()  # a renewal counts from before it was asked for
-            try: end[0] = (call("POST", path + "/renew", claim, end[0], **{"If-Match": f'"{token}"'}), sent + ttl * 0.9)[1]
+            try: end[0] = until(clock(), call("POST", path + "/renew", claim, end[0], **{"If-Match": f'"{token}"'}))
             except Exception: end[0] = 0; return
     threading.Thread(target=beat, daemon=True).start()
     try: yield token, lambda: clock() < end[0]

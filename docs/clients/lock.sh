@@ -11,26 +11,26 @@ encode() {
 now() { local up; read -r up _ </proc/uptime; echo "${up%.*}"; } # goes on while the machine sleeps
 lock=$PAWL_URL/locks/$(encode "$name") owner=$(hostname)/$$/$(cat /proc/sys/kernel/random/uuid)
 claim='{"owner":"'$owner'","ttl_seconds":'$ttl'}'
-ask() { # METHOD PATH BODY UNTIL HEADER: prints status and token; asks until it is answered, with growing and jittered pauses
+ask() { # METHOD PATH BODY UNTIL HEADER: prints status, token and TTL; asks until it is answered, with growing and jittered pauses
   local n=1 left answer
   while :; do
     left=$(($4 - $(now)))
-    answer=$(curl -s -o /dev/null -m "$((left > 5 ? 5 : left > 1 ? left : 1))" --path-as-is -X "$1" -d "$3" \
+    answer=$(curl -s -m "$((left > 5 ? 5 : left > 1 ? left : 1))" --path-as-is -X "$1" -d "$3" \
       -H 'Content-Type: application/json' -H "$5" -H @<(printf '%s' "${PAWL_KEY:+Authorization: Bearer $PAWL_KEY}") \
-      -w '%{http_code} %header{fencing-token}' "$lock$2")
-    case $answer in 000* | 408* | 429* | 5*) ((left > 0)) || break ;; *) break ;; esac
+      -w '\n%{http_code} %header{fencing-token}' "$lock$2")
+    case ${answer##*$'\n'} in 000* | 408* | 429* | 5*) ((left > 0)) || break ;; *) break ;; esac
     sleep "$((left > n ? RANDOM % n : 0)).$((RANDOM % 10))"; ((n < 5)) && ((n *= 2))
   done
-  echo "$answer"
+  [[ $answer =~ \"ttl_seconds\":([0-9]+) ]]; echo "${answer##*$'\n'} ${BASH_REMATCH[1]-}"
 }
 sent=$(now)
-read -r status token <<<"$(ask POST '' "$claim" $((sent + ttl / 3)) "Idempotency-Key: $owner")"
+read -r status token given <<<"$(ask POST '' "$claim" $((sent + ttl / 3)) "Idempotency-Key: $owner")"
 [ "$status" = 200 ] || { echo "lock.sh: $name: the server answered $status (000: nothing)" >&2; exit 69; }
 [ -n "$token" ] || { echo "lock.sh: $name is held" >&2; exit 75; }
 PAWL_TOKEN=$token "$@" <&0 & child=$!
-(end=$((sent + ttl * 9 / 10 - 1)) # a renewal counts from before it was asked for
-  while sleep $((ttl / 3)) && kill -0 "$child" && sent=$(now) && [[ $(ask POST /renew "$claim" "$end" "If-Match: \"$token\"") = 200* ]]; do
-    end=$((sent + ttl * 9 / 10 - 1)); done
+(while end=$((sent + given - ttl / 10 - 1)) left=$((sent + given - ttl / 10 - 1 - $(now))) # given: it may be less than was asked for
+    ((left > 0)) && sleep $((left < ttl / 3 ? left : ttl / 3)) && kill -0 "$child" && sent=$(now) && ((sent < end)) &&
+    read -r status _ given <<<"$(ask POST /renew "$claim" "$end" "If-Match: \"$token\"")" && [ "$status" = 200 ]; do :; done
   trap '' TERM; kill -KILL "$child") >/dev/null 2>&1 & beat=$!
 trap 'kill "$child" 2>/dev/null' INT TERM
 while wait "$child"; code=$?; kill -0 "$child" 2>/dev/null; do :; done

@@ -278,7 +278,7 @@ func work(t *testing.T, pool *pgxpool.Pool) {
 	begun := time.Now()
 	go func() { ended <- r.Run(ctx) }()
 	pgtest.Eventually(t, 20*time.Second, "it is ready", func() bool { return r.Ready() == nil })
-	if _, err := jobs.Trigger(ctx, pool, "pawl-prune", "test"); err != nil {
+	if _, err := jobs.Trigger(ctx, pool, "pawl-prune", jobs.TriggerConfig{Actor: "test"}); err != nil {
 		t.Error(err)
 	}
 	t.Logf("a replica with %d jobs is ready after %s", largeJobs, time.Since(begun).Round(time.Millisecond))

@@ -149,7 +149,7 @@ func (g *guard) late() bool {
 			if o.Deadline == 0 {
 				return true
 			}
-			g.Deadline = max(g.Deadline, o.Deadline)
+			g.Deadline = o.Deadline
 		case <-t.C:
 			return true
 		}
@@ -216,7 +216,10 @@ func (g *guard) obey(o order, open bool) {
 		g.orders = nil
 		g.end(Orphaned)
 	case o.Deadline != 0:
-		g.Deadline = max(g.Deadline, o.Deadline)
+		g.Deadline = o.Deadline
+		if g.ending { // a newer one doesn't call it off, but may hasten it
+			g.killAt = min(g.killAt, g.Deadline-lead)
+		}
 	case o.Signal != 0:
 		g.forward(o.Signal)
 	case o.End:

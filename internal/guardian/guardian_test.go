@@ -251,9 +251,45 @@ func TestANewerDeadlineCounts(t *testing.T) {
 	c.Grace, c.Deadline = 0, Clock()+700*time.Millisecond
 	p := begin(t, c)
 	p.Extend(Clock() + time.Minute)
-	p.Extend(Clock()) // an older one doesn't
+	p.Extend(Clock())                   // an older one doesn't
+	p.Shorten(Clock() + 10*time.Minute) // nor does this make it later
 	if r := p.Result(); r != (Result{Code: 5}) {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A lease may be cut while it is held. The guardian obeys also when its owner is stopped right after that.
+func TestAShorterDeadlineCounts(t *testing.T) {
+	t.Parallel()
+	for name, ignores := range map[string]string{"": "", "who ignores TERM": "trap '' TERM; "} {
+		ready := filepath.Join(t.TempDir(), "ready")
+		c := script(ignores + ": > " + ready + "; while :; do sleep 0.01; done")
+		c.Grace, c.Deadline = 200*time.Millisecond, Clock()+time.Minute
+		p := begin(t, c)
+		written(t, ready)
+		if ignores != "" {
+			_ = p.End() // it is ending already, and would be killed after the grace
+		}
+		end := Clock() + 600*time.Millisecond
+		p.Shorten(end)
+		if r := p.Result(); Clock() > end || (r.Why != Deadline && r.Why != Ended) {
+			t.Errorf("%s: %+v, %v after the deadline", name, r, Clock()-end)
+		}
+	}
+}
+
+func TestAShorterDeadlineCountsForAGuardianThatIsStopped(t *testing.T) {
+	t.Parallel()
+	ready := filepath.Join(t.TempDir(), "ready")
+	c := script(": > " + ready + "; while :; do sleep 0.01; done")
+	c.Grace, c.Deadline = 100*time.Millisecond, Clock()+time.Minute
+	p := begin(t, c)
+	written(t, ready)
+	_ = p.cmd.Process.Signal(syscall.SIGSTOP)
+	end := Clock() + 400*time.Millisecond
+	p.Shorten(end)
+	if r := p.Result(); Clock() > end+2*time.Second {
+		t.Errorf("%+v, %v after the deadline", r, Clock()-end)
 	}
 }
 

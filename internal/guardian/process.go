@@ -60,15 +60,31 @@ func (p *Process) Result() Result {
 	return p.result
 }
 
-// Extend says that the command may run until a later moment on [Clock].
+// Extend says that the command may run until a later moment on [Clock]; an
+// earlier one changes nothing.
 func (p *Process) Extend(deadline time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.tell(order{Deadline: deadline}) == nil { // else the guardian is stopped, and must not be waited for longer
-		p.deadline = max(p.deadline, deadline)
-		p.alarm.Reset(p.left())
-		p.wake.at(p.deadline)
+	if deadline > p.deadline && p.tell(order{Deadline: deadline}) == nil { // else the guardian is stopped, and must not be waited for longer
+		p.until(deadline)
 	}
+}
+
+// Shorten says that the command may run only until an earlier moment; a later
+// one changes nothing. It counts even if the guardian can't hear it.
+func (p *Process) Shorten(deadline time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if deadline < p.deadline {
+		_ = p.tell(order{Deadline: deadline})
+		p.until(deadline)
+	}
+}
+
+func (p *Process) until(deadline time.Duration) {
+	p.deadline = deadline
+	p.alarm.Reset(p.left())
+	p.wake.at(p.deadline)
 }
 
 // Signal forwards a signal to the command's process group.

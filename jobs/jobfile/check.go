@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"pawl/internal/nearest"
 	"pawl/jobs/schedule"
 )
 
@@ -105,7 +106,7 @@ func (r *reader) checkAlerts(f *File, path string, alerts []string) {
 	for i, name := range alerts {
 		at := fmt.Sprintf("%s.alerts[%d]", path, i)
 		if !slices.Contains(known, name) && name != "" && r.written(at) {
-			r.bad(at, "channel %q is not defined.%s", name, didYouMean(name, known))
+			r.bad(at, "channel %q is not defined.%s", name, nearest.DidYouMean(name, known))
 		}
 	}
 }
@@ -128,10 +129,21 @@ func (r *reader) checkNames(f *File) {
 			first[job.Name] = i
 		}
 	}
+	heirs := map[string]string{}
 	for i, job := range f.Jobs {
 		at := index(i) + ".rename_from"
+		if heir, twice := heirs[job.RenameFrom]; twice && job.RenameFrom != "" {
+			r.bad(at, "job %q is the heir of %q already. Remove one of the two.", heir, job.RenameFrom)
+		}
+		heirs[job.RenameFrom] = job.Name
 		r.checkName(r.where(at).value, at, job.RenameFrom)
-		if _, there := first[job.RenameFrom]; there && job.RenameFrom != "" {
+		switch j, there := first[job.RenameFrom]; {
+		case !there || job.RenameFrom == "":
+		case j == i:
+			r.bad(at, "is the job's own name. Write the one that it had, or remove it.")
+		case f.Jobs[j].RenameFrom != "":
+			r.bad(at, "job %q is still in this file, renamed from %q itself. Do one step after the other has run.", job.RenameFrom, f.Jobs[j].RenameFrom)
+		default:
 			r.bad(at, "job %q is still in this file. Remove one of the two.", job.RenameFrom)
 		}
 	}

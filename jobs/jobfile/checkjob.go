@@ -20,12 +20,7 @@ func (r *reader) checkJob(f *File, job *Job, path string) {
 	if job.Owner == "" && !r.written(path+".owner") {
 		r.warn(Warning, path, "has no owner. Write owner: and the team to ask, here or under defaults.")
 	}
-	if job.RenameFrom != "" {
-		r.warn(Warning, path+".rename_from", "is not carried out yet: job %q is retired, and this one begins anew.", job.RenameFrom)
-	}
-	if r.written(path + ".retention") {
-		r.warn(Warning, path+".retention", "is not used yet: history is kept as long as for every job.")
-	}
+	r.checkRetention(job, path+".retention")
 	r.checkAlerts(f, path, job.Alerts)
 	if job.Retries.MaxDelay < job.Retries.MinDelay {
 		r.bad(path+".retries", "max_delay is less than min_delay. Write %s or more.", short(job.Retries.MinDelay))
@@ -36,6 +31,18 @@ func (r *reader) checkJob(f *File, job *Job, path string) {
 	r.checkParams(job, path)
 	r.checkKind(f, job, path)
 	r.checkTimes(f, job, path)
+}
+
+// checkRetention reports output that nobody could find. One that isn't written is kept no longer than the runs.
+func (r *reader) checkRetention(job *Job, path string) {
+	k := &job.Retention
+	switch {
+	case k.Output <= k.Runs || k.Runs == 0:
+	case r.written(path + ".output"):
+		r.bad(path+".output", "is longer than runs are kept, and output is found by its run. Write %s or less, or more for runs.", short(k.Runs))
+	default:
+		k.Output = k.Runs
+	}
 }
 
 // checkParams checks the types of the params' values.

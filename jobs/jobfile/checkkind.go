@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"pawl/internal/nearest"
 )
 
 // sqlTemplate matches a template or secret in SQL text; '{{1,2}}' is an array there.
@@ -29,7 +31,7 @@ func (r *reader) checkSQL(f *File, sql *SQL, path string) {
 	switch {
 	case sql.Database == "" || sql.Database == "pawl":
 	case !there:
-		r.bad(path+".database", "database %q is not defined.%s", sql.Database, didYouMean(sql.Database, append(keys(f.Databases), "pawl")))
+		r.bad(path+".database", "database %q is not defined.%s", sql.Database, nearest.DidYouMean(sql.Database, append(keys(f.Databases), "pawl")))
 	case sql.Transaction == "single":
 		r.bad(path+".transaction", "single is only possible in database pawl, where the guard is. Write transaction: per_statement.")
 	}

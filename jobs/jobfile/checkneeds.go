@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"pawl/internal/nearest"
 )
 
 // checkNeeds checks that needs name other jobs, whose periods have the same keys, and
@@ -22,7 +24,7 @@ func (r *reader) checkNeeds(f *File) {
 			switch {
 			case need.Job == "":
 			case !there:
-				r.bad(at, "job %q is not defined.%s", need.Job, didYouMean(need.Job, keys(byName)))
+				r.bad(at, "job %q is not defined.%s", need.Job, nearest.DidYouMean(need.Job, keys(byName)))
 			case slices.ContainsFunc(job.Needs[:n], func(o Need) bool { return o.Job == need.Job }):
 				r.bad(at, "job %q is needed twice. Remove one.", need.Job)
 			case !r.broken[index(i)] && !r.broken[index(j)] && f.Jobs[j].Period != job.Period:

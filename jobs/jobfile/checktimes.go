@@ -3,7 +3,6 @@ package jobfile
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -89,37 +88,29 @@ func (r *reader) scheduleError(path string, err error) {
 	}
 	at := path + "." + e.Field
 	place := r.where(at).value
-	if e.Problem == neverMatches {
+	if errors.Is(err, schedule.ErrNever) {
 		at = path // the expression says enough
 	}
-	r.say(Error, place, at, sentence(e))
+	r.say(Error, place, at, sentence(err, e))
 }
 
-// What package schedule says of an expression, and of a zone, that there is not.
-const (
-	neverMatches = "never matches any date"
-	unknownZone  = "is not an IANA zone"
-)
-
-var twoTicks = regexp.MustCompile(`^gets (\d+) ticks (.*) from (".*"), of which (\d+) would be refused$`)
-
-// sentence says e as the job file's other issues are said.
-func sentence(e *schedule.FieldError) string {
+// sentence says err, which holds e, as the job file's other issues are said.
+func sentence(err error, e *schedule.FieldError) string {
 	fix := strings.ToUpper(e.Fix[:1]) + e.Fix[1:]
 	if !strings.HasSuffix(fix, "?") {
 		fix += "."
 	}
-	m := twoTicks.FindStringSubmatch(e.Problem)
+	var many *schedule.TicksError
 	switch {
-	case m != nil:
-		return fmt.Sprintf("%s, but schedule %s gives %s ticks %s; %s would be refused. %s", e.Value, m[3], m[1], m[2], m[4], fix)
-	case e.Problem == neverMatches:
+	case errors.As(err, &many):
+		return fmt.Sprintf("%s, but schedule %q gives %d ticks %s; %d would be refused. %s", e.Value, many.Expr, many.Ticks, many.Where, many.Ticks-1, fix)
+	case errors.Is(err, schedule.ErrNever):
 		return fmt.Sprintf("%q %s.", e.Value, e.Problem)
-	case strings.HasPrefix(e.Problem, "sets day-of-month and day-of-week"):
+	case errors.Is(err, schedule.ErrDays):
 		return "day-of-month and day-of-week are both set; cron ORs them. " + fix
 	}
 	text := fmt.Sprintf("%q %s. %s", e.Value, e.Problem, fix)
-	if e.Problem == unknownZone {
+	if errors.Is(err, schedule.ErrZoneName) {
 		text += "   (tzdata " + schedule.TZVersion() + ", embedded)"
 	}
 	return text

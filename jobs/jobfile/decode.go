@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"pawl/internal/nearest"
 )
 
 // read sets v to what n says. f is v's field.
@@ -50,7 +52,7 @@ func (r *reader) readStruct(v reflect.Value, n *node, path string) {
 	r.checkKeys(n, path)
 	for _, e := range n.entries {
 		if !slices.Contains(names(fields), e.key) {
-			hint := didYouMean(e.key, names(fields))
+			hint := nearest.DidYouMean(e.key, names(fields))
 			if hint == "" {
 				hint = known(fields)
 			}

@@ -34,6 +34,7 @@ type Issue struct {
 	File      string
 	Line, Col int    // from 1; 0 when it has no place in the file
 	Job       string // the job that it spoils, or ""
+	Channel   string // the channel that it spoils, or ""
 	Text      string // whole sentences that begin with the job and the field; no secret's value
 	Severity  Severity
 	Strict    bool // a warning that is an error when asked to be strict

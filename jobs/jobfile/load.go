@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -38,6 +39,7 @@ func (j *Job) Load(h Host) (jobs.Job, error) {
 	case j.HTTP != nil:
 		http := j.http()
 		badge = http
+		out.Sends = []string{j.HTTP.Method + " " + withoutPassword(j.HTTP.URL.String())}
 		out.Func, err = http.Func()
 	case j.Go != nil:
 		out.Func = h.Handlers[j.Go.Handler]
@@ -52,10 +54,18 @@ func (j *Job) Load(h Host) (jobs.Job, error) {
 	return out, out.Check()
 }
 
-// Alerting is the file's channels as a runner takes them, by name, with their secrets.
+var passwordInURL = regexp.MustCompile(`://[^/?#]*@`)
+
+// withoutPassword is an URL as it was written, without who calls.
+func withoutPassword(written string) string { return passwordInURL.ReplaceAllString(written, "://") }
+
+// Alerting is the file's channels as a runner takes them, by name, with their secrets, but for those that are broken.
 func (f *File) Alerting() (channels []alert.Channel) {
 	for _, name := range keys(f.Channels) {
 		c := f.Channels[name]
+		if c.Broken {
+			continue
+		}
 		channels = append(channels, alert.Channel{Name: name, URL: c.Webhook.Expand(nil), Secret: c.Secret.Expand(nil), On: c.On})
 	}
 	return channels
@@ -64,13 +74,15 @@ func (f *File) Alerting() (channels []alert.Channel) {
 // plain is everything but what is done.
 func (j *Job) plain() jobs.Job {
 	out := jobs.Job{
-		Name: j.Name, Owner: j.Owner,
+		Name: j.Name, RenameFrom: j.RenameFrom, Owner: j.Owner,
 		Schedule: j.Schedule, Seconds: j.Seconds, Timezone: j.Timezone, DST: jobs.DST(j.DST), DayMatch: j.DayMatch,
 		Period: j.Period, PeriodOffset: j.PeriodOffset, EveryOffset: j.Offset, Jitter: j.Jitter,
 		TTL: j.TTL, Timeout: j.Timeout, Grace: j.Grace, Lock: j.Lock,
 		MaxRetries: cmp.Or(j.Retries.Max, jobs.NoRetries), RetryDelay: j.Retries.MinDelay, RetryMaxDelay: j.Retries.MaxDelay,
 		CatchUp: j.CatchUp, CatchUpWindow: j.CatchUpWindow, CatchUpMax: j.CatchUpMax,
 		Alerts: j.Alerts, Overlap: j.Overlap, StartWithin: j.StartWithin, LateAfter: j.LateAfter, DueBy: j.DueBy, OnDead: j.OnDead,
+		Retention: jobs.Retention(j.Retention),
+		Params:    j.params(),
 	}
 	if j.Timeout == NoTimeout {
 		out.Timeout = jobs.NoTimeout
@@ -87,7 +99,7 @@ func (j *Job) plain() jobs.Job {
 func (j *Job) sql(h Host) kinds.SQL {
 	s := j.SQL
 	out := kinds.SQL{
-		Text: s.Text, Args: s.Args, Transaction: s.Transaction, Expect: kinds.Rows(s.Expect.Rows), Params: j.defaults(),
+		Text: s.Text, Args: s.Args, Transaction: s.Transaction, Expect: kinds.Rows(s.Expect.Rows),
 		Isolation: map[string]pgx.TxIsoLevel{"repeatable_read": pgx.RepeatableRead}[s.Isolation],
 	}
 	out.Isolation = cmp.Or(out.Isolation, pgx.ReadCommitted)
@@ -102,7 +114,7 @@ func (j *Job) command(h Host) kinds.Command {
 	out := kinds.Command{
 		Guardian: h.Guardian, Shell: c.Shell, Dir: c.Dir, Env: texts(c.Env), InheritEnv: c.InheritEnv, Grace: c.Grace,
 		Output: kinds.Capture{Max: int64(c.Output.Max), Keep: c.Output.Keep, Progress: c.Output.Progress},
-		Exit:   c.Exit, Params: j.defaults(),
+		Exit:   c.Exit,
 	}
 	for _, arg := range c.Argv {
 		out.Argv = append(out.Argv, arg)
@@ -115,7 +127,7 @@ func (j *Job) http() kinds.HTTP {
 	out := kinds.HTTP{
 		Method: h.Method, URL: h.URL, Headers: texts(h.Headers), Body: kinds.Body{JSON: h.Body.JSON},
 		Expect:  kinds.Answer{Status: h.Expect.Status, Pointer: h.Expect.JSON.Pointer, Equals: h.Expect.JSON.Equals},
-		RetryOn: []string{}, OnTimeout: h.OnTimeout, MaxResponse: int64(h.MaxResponse), Params: j.defaults(),
+		RetryOn: []string{}, OnTimeout: h.OnTimeout, MaxResponse: int64(h.MaxResponse),
 	}
 	if !h.Body.Text.IsZero() {
 		out.Body.Text = h.Body.Text
@@ -134,13 +146,11 @@ func texts(m map[string]Text) map[string]kinds.Text {
 	return out
 }
 
-// defaults are the params' values where none are given.
-func (j *Job) defaults() map[string]string {
-	out := make(map[string]string, len(j.Params))
+// params are those that the file declares.
+func (j *Job) params() map[string]jobs.Param {
+	out := make(map[string]jobs.Param, len(j.Params))
 	for name, p := range j.Params {
-		if p.Default != nil {
-			out[name] = fmt.Sprint(p.Default)
-		}
+		out[name] = jobs.Param(p)
 	}
 	return out
 }

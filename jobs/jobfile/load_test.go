@@ -46,13 +46,17 @@ func TestEveryFieldOfAJobReachesTheRunner(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := jobs.Job{
-		Name: "settle", Kind: "sql", Badge: j.Badge, Owner: "settlement-team", Schedule: "0 15 2 1 * 2-6", Seconds: true,
+		Name: "settle", RenameFrom: "settlement", Kind: "sql", Badge: j.Badge, Owner: "settlement-team", Schedule: "0 15 2 1 * 2-6", Seconds: true,
 		Timezone: "Europe/London", DayMatch: "or", DST: jobs.DST{Gap: "skip", Overlap: "second"}, Period: "day", PeriodOffset: -1,
 		Start: time.Date(2026, 9, 16, 0, 0, 0, 0, london).Add(-time.Microsecond).UTC(), Jitter: 90 * time.Second,
 		CatchUp: "latest", CatchUpWindow: 240 * time.Hour, CatchUpMax: 20, Overlap: "skip", StartWithin: 6 * time.Hour,
 		LateAfter: time.Minute, DueBy: "06:00+1d", Lock: "settlement", TTL: time.Minute, Timeout: jobs.NoTimeout, Grace: time.Minute,
 		MaxRetries: jobs.NoRetries, RetryDelay: time.Second, RetryMaxDelay: 24 * time.Hour, OnDead: "alert", Isolation: "repeatable read",
-		Needs: j.Needs, Alerts: []string{},
+		Needs: j.Needs, Alerts: []string{}, Retention: jobs.Retention{Runs: 24 * time.Hour, Output: time.Hour},
+		Params: map[string]jobs.Param{
+			"mode": {Type: "string", Default: "full", Enum: []any{"full", "dry"}}, "limit": {Type: "int", Default: int64(5)},
+			"rate": {Type: "number", Default: 0.5}, "dry": {Type: "bool", Default: false},
+		},
 	}
 	if len(j.Needs) != 1 || j.Needs[0].Job != "import" {
 		t.Errorf("needs %v", j.Needs)
@@ -96,3 +100,35 @@ func TestTheKindsAreLoaded(t *testing.T) {
 
 // render is the job without what can't be compared.
 func render(j jobs.Job) string { return fmt.Sprintf("%+v", j) }
+
+func TestWhatAJobSendsIsShownWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	source := []byte("version: 1\njobs: [{name: n, kind: http, owner: x, schedule: '@hourly', http: {method: PUT, url: 'https://me:word@bank.example/${env:PART}/{{period.key}}?a=@b'}}]")
+	f, issues := jobfile.Parse("pawl.yaml", source, func(string) string { return "s3cret" })
+	if jobfile.Failed(issues, false) {
+		t.Fatal(jobfile.Lines(issues))
+	}
+	j, err := f.Jobs[0].Load(jobfile.Host{})
+	if want := "PUT https://bank.example/${env:PART}/{{period.key}}?a=@b"; err != nil || len(j.Sends) != 1 || j.Sends[0] != want {
+		t.Errorf("Sends = %q, %v, want %q", j.Sends, err, want)
+	}
+}
+
+func TestAnErrorInAChannelSpoilsThatChannelAlone(t *testing.T) {
+	t.Parallel()
+	source := []byte(`version: 1
+channels: {ops: {webhook: "ftp://x.example/"}, ops2: {webhook: https://x.example/, on: [dead]}, unset: {webhook: "${env:NOT_SET}"}}
+jobs: [{name: a, kind: go, owner: x, schedule: '@hourly', alerts: [ops], go: {}}]`)
+	f, issues := jobfile.Parse("pawl.yaml", source, func(string) string { return "" })
+	if f == nil || f.Jobs[0].Broken || !f.Channels["ops"].Broken || f.Channels["ops2"].Broken || !f.Channels["unset"].Broken {
+		t.Fatal(jobfile.Lines(issues))
+	}
+	for _, i := range issues {
+		if i.Severity == jobfile.Error && i.Channel != "ops" && i.Channel != "unset" {
+			t.Errorf("%s is of channel %q", i, i.Channel)
+		}
+	}
+	if got := f.Alerting(); len(got) != 1 || got[0].Name != "ops2" {
+		t.Errorf("Alerting = %v", got)
+	}
+}

@@ -18,7 +18,7 @@ const mostText = 1 << 20
 // read, so that a file can be checked where its secrets aren't.
 //
 // The file is nil when it isn't YAML or no map. Else it has every job, also those with an
-// error, which are Broken; fields that could not be read have their zero value there.
+// error, and every channel, which are Broken; fields that could not be read have their zero value there.
 func Parse(name string, source []byte, env func(string) string) (*File, []Issue) {
 	r := newReader()
 	r.file, r.dir, r.env = name, filepath.Dir(name), env
@@ -39,6 +39,10 @@ func Parse(name string, source []byte, env func(string) string) (*File, []Issue)
 	for i := range f.Jobs {
 		f.Jobs[i].Broken = r.broken[index(i)]
 		f.Jobs[i].at = r.where(index(i) + ".schedule").value
+	}
+	for name, c := range f.Channels {
+		c.Broken = r.broken[join("channels", name)]
+		f.Channels[name] = c
 	}
 	sortIssues(r.issues)
 	return f, r.issues

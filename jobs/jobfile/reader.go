@@ -1,6 +1,7 @@
 package jobfile
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -14,7 +15,7 @@ type reader struct {
 	env       func(string) string
 	root      *node
 	issues    []Issue
-	broken    map[string]bool     // the jobs[i] in which there is an error
+	broken    map[string]bool     // the jobs[i] and channels.NAME in which there is an error
 	places    map[string]place    // of every path that was written
 	params    map[string][]string // declared by each jobs[i]
 	types     map[reflect.Type][]field
@@ -64,14 +65,15 @@ func (r *reader) where(path string) place {
 // say adds an issue, whose text follows the shown path and a colon.
 func (r *reader) say(s Severity, at mark, path, text string) {
 	shown, job := r.show(path)
+	channel := r.channelOf(path)
 	if shown != "" {
 		text = shown + ": " + text
 	}
 	text = strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(text) // keys may hold anything
 	if s == Error {
-		r.broken[jobOf(path)] = true
+		r.broken[cmp.Or(jobOf(path), join("channels", channel))] = true
 	}
-	r.issues = append(r.issues, Issue{File: r.file, Line: at.line, Col: at.col, Job: job, Text: text, Severity: s})
+	r.issues = append(r.issues, Issue{File: r.file, Line: at.line, Col: at.col, Job: job, Channel: channel, Text: text, Severity: s})
 }
 
 // jobOf returns the "jobs[2]" that path begins with, or "".
@@ -79,6 +81,21 @@ func jobOf(path string) string {
 	if rest, ok := strings.CutPrefix(path, "jobs["); ok {
 		i, _, _ := strings.Cut(rest, "]")
 		return "jobs[" + i + "]"
+	}
+	return ""
+}
+
+// channelOf returns the name of the channel that path is in, or "".
+func (r *reader) channelOf(path string) string {
+	channels := r.root.get("channels")
+	if channels == nil || jobOf(path) != "" {
+		return ""
+	}
+	for _, e := range channels.entries {
+		rest, ok := strings.CutPrefix(path, join("channels", e.key))
+		if ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return e.key
+		}
 	}
 	return ""
 }

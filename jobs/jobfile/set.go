@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"pawl/internal/nearest"
 )
 
 // readScalar sets a value that is written as one word, number or text.
@@ -120,7 +122,7 @@ func setInt(v reflect.Value, n *node, f field) string {
 func setString(v reflect.Value, n *node, f field) string {
 	switch {
 	case len(f.enum) > 0 && !slices.Contains(f.enum, n.text):
-		hint := didYouMean(n.text, f.enum)
+		hint := nearest.DidYouMean(n.text, f.enum)
 		if hint == "" {
 			hint = " Write " + strings.Join(f.enum, " | ") + "."
 		}

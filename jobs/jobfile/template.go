@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"pawl/internal/nearest"
 )
 
 // opening matches what begins a template or a secret, and what stands for such a
@@ -88,13 +90,13 @@ func (x texter) checkValue(name string) string {
 	case isParam && slices.Contains(x.params, param), slices.Contains(values(), name):
 		return ""
 	case isParam:
-		return fmt.Sprintf(`"{{%s}}": params.%s is not declared.%s`, name, param, didYouMean(param, x.params))
+		return fmt.Sprintf(`"{{%s}}": params.%s is not declared.%s`, name, param, nearest.DidYouMean(param, x.params))
 	}
 	known := values()
 	for _, p := range x.params {
 		known = append(known, "params."+p)
 	}
-	hint := didYouMean(name, known)
+	hint := nearest.DidYouMean(name, known)
 	if hint == "" {
 		hint = " Use one of " + strings.Join(values(), ", ") + ", params.NAME."
 	}

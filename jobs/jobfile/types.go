@@ -46,6 +46,9 @@ type Channel struct {
 	Webhook Text     `yaml:"webhook,required" text:"secrets" doc:"The http or https URL that gets the alerts."`
 	Secret  Text     `yaml:"secret" text:"secrets" doc:"Signs the body with HMAC-SHA-256."`
 	On      []string `yaml:"on" default:"[dead, missed, late, overdue, at_risk, stale_claim, refusal, stuck, uncertain, timeout, unclaimed]" enum:"dead missed late overdue at_risk stale_claim refusal stuck uncertain timeout unclaimed" doc:"The events that it gets."`
+
+	// Broken says that an error was found in this channel. A reload keeps its old version.
+	Broken bool `yaml:"-"`
 }
 
 // Database is a database of sql jobs that is not the fenced one.
@@ -55,8 +58,8 @@ type Database struct {
 
 // Job is one job: what to do and when it is owed.
 type Job struct {
-	Name       string `yaml:"name,required" pattern:"^[a-z][a-z0-9_-]{0,62}$" doc:"Names the job for ever: its periods are known by it."`
-	RenameFrom string `yaml:"rename_from" pattern:"^[a-z][a-z0-9_-]{0,62}$" doc:"The job's former name. Not carried out yet: the former job is retired."`
+	Name       string `yaml:"name,required" pattern:"^[a-z][a-z0-9_-]{0,62}$" doc:"Names the job: its periods are known by it. To change it see rename_from."`
+	RenameFrom string `yaml:"rename_from" pattern:"^[a-z][a-z0-9_-]{0,62}$" doc:"The name that the job had before: its watermark, pause, lock and history go on under the new one."`
 	Kind       string `yaml:"kind,required" enum:"command sql http go" doc:"What the job is. The block of that name must follow, and no other."`
 	Owner      string `yaml:"owner" doc:"The team to ask; shown on the page, in alerts and on the lock."`
 
@@ -88,7 +91,7 @@ type Job struct {
 	OnDead  string        `yaml:"on_dead" default:"alert" enum:"alert pause hold_next" doc:"When a period has used up its runs: only alert, pause the job, or hold its next periods (for chained settlements)."`
 
 	Alerts    []string         `yaml:"alerts" doc:"The channels that are told of its events."`
-	Retention Retention        `yaml:"retention" doc:"How long its history is kept. Not used yet: see operations.md for what is pruned when."`
+	Retention Retention        `yaml:"retention" doc:"How long its history is kept after its end. The job pawl-prune deletes it once a day."`
 	Params    map[string]Param `yaml:"params" doc:"Values that a trigger may set, for {{params.NAME}}."`
 
 	SQL     *SQL     `yaml:"sql" doc:"A job of kind sql: statements in a database."`
@@ -129,8 +132,8 @@ type Need struct {
 
 // Retention says how long history is kept.
 type Retention struct {
-	Runs   time.Duration `yaml:"runs" default:"90d" min:"1d" doc:"How long runs are kept."`
-	Output time.Duration `yaml:"output" default:"14d" min:"1h" doc:"How long their output is kept."`
+	Runs   time.Duration `yaml:"runs" default:"90d" min:"1d" max:"36500d" doc:"How long runs are kept. At least a day: whoever does not know how a run has ended asks its row."`
+	Output time.Duration `yaml:"output" default:"14d" min:"1h" max:"36500d" doc:"How long their output is kept: at most as long as they are, since it is found by its run."`
 }
 
 // Param is a declared value. Default and Enum hold string, int64, float64 or bool, as

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"pawl/jobs"
 )
@@ -47,8 +48,10 @@ func (c Capture) check() (Capture, *regexp.Regexp, error) {
 	return c, re, nil
 }
 
-// recorder keeps the beginning and the end of what is written to it, in bounded memory. One goroutine writes.
+// recorder keeps the beginning and the end of what is written to it, in bounded memory. One goroutine writes; another may
+// ask what there is so far.
 type recorder struct {
+	mu                 sync.Mutex // guards head, tail, at and bytes
 	head, tail         []byte
 	mostHead, mostTail int
 	at                 int // in a full tail: where its oldest byte is
@@ -75,8 +78,10 @@ func newRecorder(c Capture, progress *regexp.Regexp, moved func(done, total int6
 
 // Write implements io.Writer. It never fails.
 func (r *recorder) Write(p []byte) (int, error) {
-	r.bytes += int64(len(p))
 	r.lines(p)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bytes += int64(len(p))
 	n := min(len(p), r.mostHead-len(r.head))
 	r.head = append(r.head, p[:n]...)
 	r.keep(p[n:])
@@ -96,6 +101,30 @@ func (r *recorder) keep(p []byte) {
 
 func (r *recorder) output() jobs.Output {
 	return jobs.Output{Head: r.head, Tail: append(bytes.Clone(r.tail[r.at:]), r.tail[:r.at]...), Bytes: r.bytes}
+}
+
+// soFar is what there is by now, cut to so many bytes, if it is more than there was.
+func (r *recorder) soFar(most int, was int64) (o jobs.Output, more bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bytes == was {
+		return o, false
+	}
+	if len(r.head)+len(r.tail) <= most {
+		o = r.output()
+		o.Head = bytes.Clone(o.Head)
+		return o, true
+	}
+	half := most / 2
+	o = jobs.Output{Head: bytes.Clone(r.head[:min(len(r.head), half)]), Bytes: r.bytes}
+	if len(r.tail) == 0 {
+		o.Tail = bytes.Clone(r.head[len(r.head)-half:])
+		return o, true
+	}
+	n := min(len(r.tail), half)
+	late := min(n, r.at) // of a ring the newest bytes are before its beginning
+	o.Tail = append(bytes.Clone(r.tail[len(r.tail)-(n-late):]), r.tail[r.at-late:r.at]...)
+	return o, true
 }
 
 // lines looks at each line when it ends, at a line feed or a carriage return.

@@ -59,3 +59,36 @@ func TestLinesAreLookedAtWhole(t *testing.T) {
 		t.Errorf("a line took %d bytes", cap(r.line))
 	}
 }
+
+func TestWhatWasSaidSoFarIsABeginningAndAnEnd(t *testing.T) {
+	t.Parallel()
+	all := make([]byte, 300)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	for range 2000 {
+		n, most, limit := 1+rand.IntN(len(all)-1), 1+rand.IntN(100), 2+rand.IntN(60)
+		keep := []string{KeepHeadTail, KeepHead, KeepTail}[rand.IntN(3)]
+		r := newRecorder(Capture{Max: int64(most), Keep: keep}, nil, nil)
+		for rest := all[:n]; len(rest) > 0; {
+			k := 1 + rand.IntN(len(rest))
+			_, _ = r.Write(rest[:k])
+			rest = rest[k:]
+		}
+		o, more := r.soFar(limit, int64(n)-1)
+		end := all[:n]
+		if keep == KeepHead {
+			end = all[:min(n, most)]
+		}
+		if !more || len(o.Head)+len(o.Tail) > limit || len(o.Head)+len(o.Tail) < min(len(r.head)+len(r.tail), limit/2) || o.Bytes != int64(n) ||
+			!bytes.HasPrefix(all, o.Head) || !bytes.HasSuffix(end, o.Tail) {
+			t.Fatalf("%d bytes, %d kept (%s), %d asked for: %+v", n, most, keep, limit, o)
+		}
+		if _, more := r.soFar(limit, int64(n)); more {
+			t.Fatal("there is more than there is")
+		}
+		if _, _ = r.Write([]byte{1}); len(o.Head) > 0 && &o.Head[0] == &r.head[0] {
+			t.Fatal("it shares its bytes with who writes")
+		}
+	}
+}

@@ -29,16 +29,15 @@ const (
 // Grace later KILL ends what is left of it. When the lease is lost or can't be renewed, a guardian of its own ends it
 // before the lease does.
 type Command struct {
-	Guardian   []string          // the words after which this binary is the guardian: see internal/guardian
-	Argv       []Text            // the program and its arguments; with Shell one text
-	Shell      bool              // run by /bin/sh -c
-	Dir        string            // default this process's
-	Env        map[string]Text   // besides the PAWL_ ones
-	InheritEnv bool              // this process's environment too; else only PATH, HOME and TMPDIR
-	Grace      time.Duration     // between TERM and KILL; default 30s, at most what the runner waits
-	Output     Capture           // what is kept of it
-	Exit       map[int]string    // what exit codes mean; default 0 is complete, and every other an error
-	Params     map[string]string // for templates
+	Guardian   []string        // the words after which this binary is the guardian: see internal/guardian
+	Argv       []Text          // the program and its arguments; with Shell one text
+	Shell      bool            // run by /bin/sh -c
+	Dir        string          // default this process's
+	Env        map[string]Text // besides the PAWL_ ones
+	InheritEnv bool            // this process's environment too; else only PATH, HOME and TMPDIR
+	Grace      time.Duration   // between TERM and KILL; default 30s, at most what the runner waits
+	Output     Capture         // what is kept of it
+	Exit       map[int]string  // what exit codes mean; default 0 is complete, and every other an error
 }
 
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -109,7 +108,9 @@ func (c Command) run(ctx context.Context, run *jobs.Run, rec *recorder) error {
 		defer close(read)
 		drain(out, rec)
 	}()
+	stop := keepSoFar(ctx, run, rec)
 	stopped := c.follow(ctx, run, p)
+	stop()
 	_ = out.SetReadDeadline(time.Now().Add(readLate))
 	<-read
 	rec.flush()
@@ -170,6 +171,38 @@ func (c Command) means(r guardian.Result, stopped error, rec *recorder) error {
 		return fmt.Errorf("command asks for another run: %s", end)
 	}
 	return fmt.Errorf("command failed: %s", end)
+}
+
+// soFarEvery is how often what was said so far is kept.
+const soFarEvery = 2 * time.Second
+
+// keepSoFar keeps what was said so far, until stop, which waits for the last time.
+func keepSoFar(ctx context.Context, run *jobs.Run, rec *recorder) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // in its grace it talks too
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(soFarEvery)
+		defer tick.Stop()
+		var kept int64
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			o, more := rec.soFar(jobs.MostSoFar, kept)
+			if !more {
+				continue
+			}
+			if err := run.KeepSoFar(ctx, o); err == nil {
+				kept = o.Bytes
+			} else if ctx.Err() == nil {
+				run.Logger().DebugContext(ctx, "output so far not kept", "error", err)
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
 }
 
 // keep stores what was said. It is no reason to fail.

@@ -20,8 +20,9 @@ func TestACommandKnowsItsRun(t *testing.T) {
 	pool := pgtest.New(t)
 	j := job(t, kinds.Command{
 		Guardian: self(), Argv: []kinds.Text{kinds.Plain("/bin/sh"), kinds.Plain("-c"), kinds.Plain(`env | sort; echo "arg=$1"; pwd`), kinds.Plain("sh"), template("{{period.key}} {{params.mode}} {{run.attempt}}")},
-		Env: map[string]kinds.Text{"LANG": kinds.Plain("C"), "START": template("{{period.start}}")}, Dir: "/", Params: map[string]string{"mode": "$(full)"},
+		Env: map[string]kinds.Text{"LANG": kinds.Plain("C"), "START": template("{{period.start}}")}, Dir: "/",
 	})
+	j.Params = text("mode", "$(full)")
 	j = in(t, "Europe/Berlin", j)
 	start(t, jobs.Config{Pool: pool, Holder: "me"}, j)
 	r := run(t, pool)

@@ -14,7 +14,7 @@ import (
 // guarded is what the guardian gets. Its own grace is for a lease that isn't renewed or an owner that has ended: TERM
 // comes that long before the deadline, so it must leave room for a beat or two that is late.
 func (c Command) guarded(run *jobs.Run, out *os.File) guardian.Command {
-	value := values(run, c.Params)
+	value := values(run)
 	args := make([]string, len(c.Argv))
 	for i, a := range c.Argv {
 		args[i] = a.Expand(value)

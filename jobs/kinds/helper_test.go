@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "guardian" {
 		os.Exit(guardian.Main(os.Args[2:], os.Stderr))
 	}
-	os.Exit(faults.Main(m, faults.Kinds{"beats": beats, "steps": steps}))
+	os.Exit(faults.Main(m, faults.Kinds{"beats": beats, "steps": steps, "talks": talks, "tell": tell}))
 }
 
 func self() []string { return []string{"pawl", "guardian"} }
@@ -44,6 +44,11 @@ func job(t *testing.T, k kind) jobs.Job {
 		t.Fatal(err)
 	}
 	return jobs.Job{Name: "x", Schedule: "0 0 * * *", Start: yesterday(), RetryDelay: time.Second, Func: fn}
+}
+
+// text is a param with a default.
+func text(name, value string) map[string]jobs.Param {
+	return map[string]jobs.Param{name: {Type: jobs.ParamString, Default: value}}
 }
 
 func yesterday() time.Time { return time.Now().UTC().Truncate(24 * time.Hour).Add(-time.Hour) }

@@ -36,7 +36,6 @@ type HTTP struct {
 	OnTimeout   string            // default TimeoutUncertain
 	MaxResponse int64             // bytes; default 256 KiB; a longer answer is a failure
 	Transport   http.RoundTripper // default one of its own, which keeps no connections
-	Params      map[string]string // for templates
 }
 
 // Body is a request's body. One of its fields is set, or none.

@@ -14,13 +14,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"pawl/jobs"
 )
 
 // judge reads the answer and compares it with what is expected.
-func (w httpWork) judge(ctx context.Context, run *jobs.Run, mark httpMark, res *http.Response, rec *recorder) error {
+func (w httpWork) judge(ctx context.Context, run *jobs.Run, res *http.Response, rec *recorder) error {
 	_, _ = fmt.Fprintf(rec, "%s\n", res.Status)
 	body, err := io.ReadAll(io.LimitReader(res.Body, w.MaxResponse+1))
 	_, _ = rec.Write(body[:min(int64(len(body)), w.MaxResponse)])
@@ -29,7 +27,7 @@ func (w httpWork) judge(ctx context.Context, run *jobs.Run, mark httpMark, res *
 	case slices.Contains(w.RetryOn, status):
 		return &jobs.RetryError{After: retryAfter(res.Header.Get("Retry-After"), time.Now()), Err: fmt.Errorf("%s: answered %s", w.Method, res.Status)}
 	case !w.success(res.StatusCode):
-		return w.refused(ctx, run, mark, res)
+		return w.refused(ctx, run, res)
 	case err != nil:
 		return w.unanswered(ctx, fmt.Errorf("answer %s broke off: %w", status, err))
 	case int64(len(body)) > w.MaxResponse:
@@ -52,14 +50,12 @@ func (w httpWork) success(status int) bool {
 
 // refused: another run would be refused too. Where the receiver has surely done nothing, a later try by a person has a
 // key of its own, or it would get this answer again.
-func (w httpWork) refused(ctx context.Context, run *jobs.Run, mark httpMark, res *http.Response) error {
+func (w httpWork) refused(ctx context.Context, run *jobs.Run, res *http.Response) error {
 	err := w.failed(fmt.Errorf("answered %s", res.Status))
 	if !definitive(res.StatusCode) {
 		return err
 	}
-	mark.Refused++
-	noted := run.Tx(ctx, func(tx pgx.Tx) error { return run.Checkpoint(ctx, tx, mark) })
-	if noted != nil {
+	if noted := run.SpendKey(ctx); noted != nil {
 		run.Logger().WarnContext(ctx, "refusal not noted: a later try has the same idempotency key", "error", noted)
 	}
 	return err

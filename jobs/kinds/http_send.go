@@ -25,18 +25,13 @@ type httpWork struct {
 	client http.Client
 }
 
-// httpMark is the checkpoint: how often the receiver has definitely refused.
-type httpMark struct {
-	Refused int `json:"refused"`
-}
-
 // run sends the request and says what has become of it.
 func (w httpWork) run(ctx context.Context, run *jobs.Run, rec *recorder) error {
-	var mark httpMark
-	if _, err := run.Resume(&mark); err != nil {
+	key, err := run.EffectKey(ctx)
+	if err != nil {
 		return err
 	}
-	req, err := w.request(ctx, run, mark)
+	req, err := w.request(ctx, run, key)
 	if err != nil {
 		return fmt.Errorf("%w: %w", jobs.ErrNoRetry, err)
 	}
@@ -54,20 +49,11 @@ func (w httpWork) run(ctx context.Context, run *jobs.Run, rec *recorder) error {
 	case err != nil:
 		return w.unconnected(ctx, err)
 	}
-	return w.judge(ctx, run, mark, res, rec)
+	return w.judge(ctx, run, res, rec)
 }
 
-// key is the Idempotency-Key. It stays the same over runs and reruns, until the receiver has recorded a refusal.
-func key(run *jobs.Run, mark httpMark) string {
-	k := run.Job + ":" + run.Period.Key
-	if mark.Refused > 0 {
-		k += ":" + strconv.Itoa(mark.Refused+1)
-	}
-	return k
-}
-
-func (w httpWork) request(ctx context.Context, run *jobs.Run, mark httpMark) (*http.Request, error) {
-	value := values(run, w.Params)
+func (w httpWork) request(ctx context.Context, run *jobs.Run, key string) (*http.Request, error) {
+	value := values(run)
 	escaped := func(name string) string { return strings.ReplaceAll(url.QueryEscape(value(name)), "+", "%20") }
 	body, kind, err := w.body(value)
 	if err != nil {
@@ -85,7 +71,7 @@ func (w httpWork) request(ctx context.Context, run *jobs.Run, mark httpMark) (*h
 		req.Header.Set(name, text.Expand(value))
 	}
 	req.Host = req.Header.Get("Host") // empty: the URL's
-	req.Header.Set("Idempotency-Key", key(run, mark))
+	req.Header.Set("Idempotency-Key", key)
 	req.Header.Set("Fencing-Token", strconv.FormatInt(run.Token().Seq, 10))
 	req.Header.Set("Pawl-Lock", headerText(run.Token().Lock))
 	return req, nil

@@ -76,10 +76,10 @@ func TestARequestCarriesKeyTokenAndLock(t *testing.T) {
 	t.Parallel()
 	x := receive(t, func(_ int, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "fine") })
 	r, _ := send(t, kinds.HTTP{
-		URL: template(x.URL + "/a/{{params.path}}?k={{params.path}}"), Params: map[string]string{"path": "x/+ y?&é"},
+		URL:     template(x.URL + "/a/{{params.path}}?k={{params.path}}"),
 		Headers: map[string]kinds.Text{"Authorization": kinds.Plain("Bearer s"), "X-Day": template("{{period.key}}")},
 		Body:    kinds.Body{JSON: map[string]any{"day": template("{{period.key}}"), "n": 1.5, "list": []any{template("{{run.attempt}}"), nil, true}}},
-	}, func(j *jobs.Job) { j.Lock = "a%b é" })
+	}, func(j *jobs.Job) { j.Lock, j.Params = "a%b é", text("path", "x/+ y?&é") })
 	if r.State != "complete" || r.text() != "200 OK\nfine" {
 		t.Fatalf("%s %q %q", r.State, r.Error, r.text())
 	}
@@ -326,7 +326,7 @@ func TestTheKeyStaysUntilTheReceiverHasRefused(t *testing.T) {
 		got = append(got, q.Header.Get("Idempotency-Key"))
 	}
 	k := "x:" + runs(t, pool, 5)[0].Key
-	if want := []string{k, k, k, k + ":2", k + ":2"}; strings.Join(got, " ") != strings.Join(want, " ") {
+	if want := []string{k, k, k, k + ":try-2", k + ":try-2"}; strings.Join(got, " ") != strings.Join(want, " ") {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -25,13 +25,12 @@ const (
 // The statements may not begin or end transactions, and may change settings with SET LOCAL only: others would stay on
 // the connection. Those that can't run in a transaction, such as VACUUM, are work for a [Command].
 type SQL struct {
-	Text        string            // one or more statements, which end in semicolons
-	Args        []any             // $1, $2, …: a Text, or a value as it is
-	Transaction string            // Single (default) or PerStatement
-	Database    *pgxpool.Pool     // another database, whose isolation Isolation is; default pawl's, and jobs.Job.Isolation
-	Isolation   pgx.TxIsoLevel    // default read committed
-	Expect      Rows              // how many rows the last statement touches or returns
-	Params      map[string]string // for templates
+	Text        string         // one or more statements, which end in semicolons
+	Args        []any          // $1, $2, …: a Text, or a value as it is
+	Transaction string         // Single (default) or PerStatement
+	Database    *pgxpool.Pool  // another database, whose isolation Isolation is; default pawl's, and jobs.Job.Isolation
+	Isolation   pgx.TxIsoLevel // default read committed
+	Expect      Rows           // how many rows the last statement touches or returns
 }
 
 // Badge says how its work is fenced.

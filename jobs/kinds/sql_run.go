@@ -39,7 +39,7 @@ func (w sqlWork) run(ctx context.Context, run *jobs.Run, rec *recorder) error {
 
 // bound are the arguments of one run.
 func (w sqlWork) bound(run *jobs.Run) []any {
-	value := values(run, w.Params)
+	value := values(run)
 	args := make([]any, len(w.Args))
 	for i, a := range w.Args {
 		args[i] = written(expand(a, value))

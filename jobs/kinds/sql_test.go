@@ -48,9 +48,10 @@ func TestArgumentsAreBound(t *testing.T) {
 					-- a day and its beginning, which is another day's in UTC
 					update t set day = $1, start = $2, query = current_query() where mode = $3;
 					select * from t, generate_series(1, 3) where day = $2::text::date`,
-				Args: []any{template("{{period.key}}"), template("{{period.start}}"), template("{{params.mode}}"), int64(7), true, nil, 1.25, int64(7)}, Params: map[string]string{"mode": evil},
+				Args:   []any{template("{{period.key}}"), template("{{period.start}}"), template("{{params.mode}}"), int64(7), true, nil, 1.25, int64(7)},
 				Expect: kinds.Rows{Op: "=", N: 3},
 			})
+			j.Params = text("mode", evil)
 			j = in(t, "Asia/Tokyo", j)
 			start(t, jobs.Config{Pool: pool, Direct: direct}, j)
 			r := run(t, direct)

@@ -10,7 +10,7 @@ import (
 
 // Text is a value with templates in it, which may hold secrets. Expand returns it with value's answer for the name of
 // each template: period.key, period.start, period.end, period.offset, scheduled_at, run.id, run.attempt, run.revision
-// or params.NAME. Times are RFC 3339, in the job's time zone.
+// or params.NAME, of jobs.Job.Params. Times are RFC 3339, in the job's time zone.
 type Text interface {
 	Expand(value func(name string) string) string
 }
@@ -22,7 +22,7 @@ type Plain string
 func (p Plain) Expand(func(string) string) string { return string(p) }
 
 // values answers what templates ask about a run.
-func values(run *jobs.Run, params map[string]string) func(name string) string {
+func values(run *jobs.Run) func(name string) string {
 	at := func(t time.Time) string { return t.In(run.Location()).Format(time.RFC3339Nano) }
 	return func(name string) string {
 		switch name {
@@ -44,7 +44,7 @@ func values(run *jobs.Run, params map[string]string) func(name string) string {
 			return strconv.Itoa(run.Revision)
 		}
 		param, _ := strings.CutPrefix(name, "params.")
-		return params[param]
+		return run.Params.Text(param)
 	}
 }
 

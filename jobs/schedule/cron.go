@@ -77,7 +77,7 @@ func readCron(spec Spec, expr string) (walls, written, error) {
 	}
 	both := !w.star(dayOfMonth) && !w.star(dayOfWeek)
 	if both && spec.DayMatch == "" {
-		return nil, w, badExpr(spec, "sets day-of-month and day-of-week, which cron would OR", "say day_match: or | and")
+		return nil, w, about(ErrDays, "schedule", spec.Expr, "say day_match: or | and")
 	}
 	return newFields(masks, both && spec.DayMatch == "or"), w, nil
 }

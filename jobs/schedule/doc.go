@@ -4,7 +4,7 @@
 // replicas that ask the same question get the same answer, whatever their host's
 // zone and whenever they started. There is no database, no timer and no clock here.
 //
-//   - [Parse] checks a [Spec]; every error is a [*FieldError] that names the field,
+//   - [Parse] checks a [Spec]; every error holds a [*FieldError] that names the field,
 //     the value and the fix. A schedule that never matches, or that owes one period
 //     twice, is refused when it is loaded, not when it is due.
 //   - [Schedule.Next] has defined daylight saving behaviour. Fixed hours (numbers,

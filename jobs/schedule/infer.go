@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -37,7 +36,7 @@ func (s Schedule) checkFires() error {
 	o, at := s.walls.(once)
 	year2000 := dayOf(2000, 1, 1) * daySeconds
 	if _, ok := s.walls.next(year2000, year2000+horizon); !at && !ok {
-		return &FieldError{"schedule", s.expr, "never matches any date", "write a day that the month has"}
+		return about(ErrNever, "schedule", s.expr, "write a day that the month has")
 	}
 	if at && s.Next(time.Unix(int64(o)-slack, 0)).IsZero() {
 		return &FieldError{
@@ -87,11 +86,7 @@ func (s Schedule) badPeriod(p Period, n int64) error {
 	if s.every > 0 {
 		where, fix = "in "+p.Key, "write cron fields that run once "+a
 	}
-	return &FieldError{
-		"period", string(s.kind),
-		fmt.Sprintf("gets %d ticks %s from %q, of which %d would be refused", n, where, s.expr, n-1),
-		"use period: tick, or " + fix,
-	}
+	return about(&TicksError{s.expr, n, where}, "period", string(s.kind), "use period: tick, or "+fix)
 }
 
 // twice returns the first period in [u, end) that gets more than one tick, and how

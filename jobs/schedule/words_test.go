@@ -67,14 +67,13 @@ func TestWords(t *testing.T) {
 
 // meaning is what a sentence says of a wall time, read from the sentence alone.
 type meaning struct {
-	every      time.Duration // elapsed, from midnight
-	from, to   int           // minutes of the day
-	minute     int           // of the hour; -1: whatever every says
-	clocks     []int         // minutes of the day; nil: every
-	days       []time.Weekday
-	dates      []int
-	months     []time.Month
-	understood bool
+	every    time.Duration // elapsed, from midnight
+	from, to int           // minutes of the day
+	minute   int           // of the hour; -1: whatever every says
+	clocks   []int         // minutes of the day; nil: every
+	days     []time.Weekday
+	dates    []int
+	months   []time.Month
 }
 
 // listed splits "a, b and c".

@@ -23,7 +23,7 @@ func loadZone(name string) (*time.Location, error) {
 	if similar := suggestZone(name); similar != "" {
 		fix = `did you mean "` + similar + `"?`
 	}
-	return nil, &FieldError{"timezone", name, "is not an IANA zone", fix}
+	return nil, about(ErrZoneName, "timezone", name, fix)
 }
 
 // hostZone reports names that elsewhere stand for the host's setting, or for none.

@@ -20,6 +20,7 @@ type lockJSON struct {
 	Resource     string    `json:"resource"`
 	Owner        string    `json:"owner"`
 	FencingToken int64     `json:"fencing_token"`
+	TTLSeconds   float64   `json:"ttl_seconds"`
 	AcquiredAt   time.Time `json:"acquired_at"`
 	RenewedAt    time.Time `json:"renewed_at"`
 	ExpiresAt    time.Time `json:"expires_at"`
@@ -48,7 +49,7 @@ func (c *Client) Acquire(ctx context.Context, lock string, ttl time.Duration) (L
 	if err := cmp.Or(checkName(lock), checkTTL(ttl)); err != nil {
 		return Lease{}, fmt.Errorf("lockclient: acquire: %w", err)
 	}
-	l, err := c.acquire(ctx, Lease{Token: fence.Token{Lock: lock}, Holder: c.owner(), TTL: ttl, margin: c.margin(ttl)})
+	l, err := c.acquire(ctx, Lease{Token: fence.Token{Lock: lock}, Holder: c.owner(), TTL: ttl, term: ttl, margin: c.margin(ttl)})
 	if err == nil || errors.Is(err, ErrHeld) {
 		return l, err
 	}
@@ -86,6 +87,7 @@ func (c *Client) acquire(ctx context.Context, l Lease) (Lease, error) {
 	}
 	l.Token.Seq = got.Lock.FencingToken
 	l, err = l.as(got.Lock, l.sent)
+	l.margin = c.margin(l.term) // a server may cut a lease from the start
 	if left := l.left(c.now()); err == nil && left <= 0 {
 		c.undo(ctx, l)
 		return Lease{}, unansweredError{fmt.Errorf("the answer came after the lease's end")}
@@ -97,6 +99,10 @@ func (c *Client) acquire(ctx context.Context, l Lease) (Lease, error) {
 func (l Lease) as(got lockJSON, sent clocks.Reading) (Lease, error) {
 	if got.Resource != l.Token.Lock || got.Owner != l.Holder || got.FencingToken != l.Token.Seq || got.FencingToken <= 0 {
 		return Lease{}, fmt.Errorf("answer is about %q, held by %q with token %d: not what was asked for", got.Resource, got.Owner, got.FencingToken)
+	}
+	// It may last for less than was asked for, never for longer.
+	if l.term = min(l.TTL, time.Duration(got.TTLSeconds*float64(time.Second))); l.term <= 0 {
+		return Lease{}, fmt.Errorf("answer has a ttl_seconds of %v: not one of this API", got.TTLSeconds)
 	}
 	l.AcquiredAt, l.ExpiresAt, l.renewed, l.sent = got.AcquiredAt.UTC(), got.ExpiresAt.UTC(), got.RenewedAt.UTC(), sent
 	return l, nil

@@ -6,9 +6,9 @@
 // # By which clock
 //
 // The server's database decides when a lease ends. The holder trusts itself
-// until the moment before the request was sent, plus the TTL, less the margin:
-// the time that the request and the server took is the holder's loss. Elapsed
-// time is the largest that the monotonic clock, the boot clock and the wall
+// until the moment before the request was sent, plus the TTL that it was given
+// (a server cuts it at its --max-hold), less the margin: the time that the
+// request and the server took is the holder's loss. Elapsed time is the largest that the monotonic clock, the boot clock and the wall
 // clock say; on the word of the wall clock alone, which can be set by hand, a
 // lease is suspected first, see [Kept.Check].
 //

@@ -104,6 +104,7 @@ func TestALossOverHTTPHasTheCauseThatTheDatabaseKnows(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	c := s.client(t, nil)
+	var successor int64
 	for name, k := range map[string]struct {
 		lose func(l lockclient.Lease)
 		want error
@@ -114,9 +115,11 @@ func TestALossOverHTTPHasTheCauseThatTheDatabaseKnows(t *testing.T) {
 		"expired": {func(lockclient.Lease) { s.expire(t) }, lockclient.ErrExpired},
 		"taken over": {func(lockclient.Lease) {
 			s.expire(t)
-			if _, err := s.repo.Acquire(t.Context(), "x/y", time.Minute); err != nil {
+			next, err := s.repo.Acquire(t.Context(), "x/y", time.Minute)
+			if err != nil {
 				t.Fatal(err)
 			}
+			successor = next.Token.Seq
 		}, lockclient.ErrTakenOver},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,6 +130,10 @@ func TestALossOverHTTPHasTheCauseThatTheDatabaseKnows(t *testing.T) {
 				inside = context.Cause(ctx)
 				return nil
 			})
+			var lost *lockclient.LostError
+			if errors.Is(k.want, lockclient.ErrTakenOver) && (!errors.As(err, &lost) || lost.Successor != successor) {
+				t.Errorf("Hold = %+v, want the successor %d", lost, successor)
+			}
 			if !errors.Is(inside, k.want) || !errors.Is(err, k.want) || !errors.Is(err, lockclient.ErrNotHeld) {
 				t.Errorf("inside %v, Hold = %v, want %v", inside, err, k.want)
 			}

@@ -279,3 +279,42 @@ func TestALeaseThatIsOverIsNotKept(t *testing.T) {
 		}
 	})
 }
+
+// What a renewal is given may end earlier than what was asked for: nobody may believe in the lease for longer.
+func TestALeaseThatTheServerCutsIsBelievedInNoLonger(t *testing.T) {
+	for name, maxHold := range map[string]time.Duration{"at a renewal": 45 * time.Second, "from the start": 20 * time.Second, "to a moment": time.Second} {
+		s := &server{maxHold: maxHold}
+		bubble(t, s, Config{}, func(t *testing.T, c *Client) {
+			start := time.Now()
+			ctx, kept := c.Keep(t.Context(), mustAcquire(t, c, 30*time.Second))
+			defer kept.Stop()
+			for ctx.Err() == nil {
+				if l := kept.Lease(); l.TTL != 30*time.Second || l.Left() > time.Until(start.Add(maxHold)) {
+					t.Fatalf("%s: after %v %v left of %+v", name, time.Since(start), l.Left(), l)
+				}
+				after(10 * time.Millisecond)
+			}
+			if d := time.Since(start); d >= maxHold || d < maxHold*8/10 {
+				t.Errorf("%s: lost after %v, want shortly before %v", name, d, maxHold)
+			}
+			wantLoss(t, context.Cause(ctx), ErrExpired)
+			for _, q := range s.calls(http.MethodPost, "") {
+				if q.ttl != 30*time.Second {
+					t.Errorf("%s: asked for %v, want the TTL all along", name, q.ttl)
+				}
+			}
+		})
+	}
+}
+
+func TestAnAnswerWithoutATTLIsNoGrant(t *testing.T) {
+	s := &server{}
+	bubble(t, s, Config{}, func(t *testing.T, c *Client) {
+		s.hook = func(int, *http.Request) (*http.Response, error) {
+			return reply(200, map[string]any{"acquired": true, "lock": map[string]any{"resource": "x", "owner": s.asked[0].owner, "fencing_token": 1}}), nil
+		}
+		if l, err := c.Acquire(t.Context(), "x", 0); err == nil {
+			t.Errorf("Acquire = %+v", l)
+		}
+	})
+}

@@ -14,13 +14,14 @@ import (
 // one and leaves the old as it was.
 type Lease struct {
 	Token      fence.Token
-	Holder     string // made for this acquisition alone
-	TTL        time.Duration
-	AcquiredAt time.Time // by the database's clock
-	ExpiresAt  time.Time // by the database's clock
+	Holder     string        // made for this acquisition alone
+	TTL        time.Duration // as it is asked for; the server may give less, up to its --max-hold: ExpiresAt and Left tell
+	AcquiredAt time.Time     // by the database's clock
+	ExpiresAt  time.Time     // by the database's clock
 
 	sent    clocks.Reading // our clocks, before the request that made or renewed it
 	renewed time.Time      // by the database's clock
+	term    time.Duration  // from renewed to ExpiresAt, at most TTL
 	margin  time.Duration  // distrust it this long before its end
 }
 
@@ -33,7 +34,7 @@ func (l Lease) Left() time.Duration { return l.left(clocks.Now()) }
 func (l *Lease) left(now clocks.Reading) time.Duration { return l.trusted() - now.Proven(l.sent) }
 
 // trusted is how long after sent the holder may believe in the lease.
-func (l *Lease) trusted() time.Duration { return l.TTL - l.margin }
+func (l *Lease) trusted() time.Duration { return l.term - l.margin }
 
 const (
 	minTTL  = time.Second

@@ -36,6 +36,9 @@ type server struct {
 	history      []map[string]any // the newest first
 	granted      map[string]int64 // by idempotency key
 	skew, travel time.Duration    // of its clock; of every reply
+	maxHold      time.Duration    // 0: no limit
+	acquired     time.Time
+	term         time.Duration
 
 	// hook may answer instead; n counts from 1. after runs once the request has
 	// been carried out, and may lose the reply.
@@ -100,7 +103,7 @@ func (s *server) serve(r *http.Request, owner string, ttl time.Duration) *http.R
 		s.end("released", nil)
 		return reply(204, nil)
 	case strings.HasSuffix(r.URL.Path, "/renew"):
-		s.expires = time.Now().Add(ttl)
+		s.last(ttl)
 	case live && s.granted[r.Header.Get("Idempotency-Key")] == s.token:
 	case live && s.owner != owner:
 		resp := reply(200, map[string]any{"acquired": false, "resource": "x", "expires_at": s.expires})
@@ -111,7 +114,7 @@ func (s *server) serve(r *http.Request, owner string, ttl time.Duration) *http.R
 		s.granted[r.Header.Get("Idempotency-Key")] = s.token
 	}
 	return reply(200, map[string]any{"acquired": true, "lock": map[string]any{
-		"resource": "x", "owner": s.owner, "fencing_token": s.token, "expires_at": s.expires, "renewed_at": time.Now().Add(s.skew),
+		"resource": "x", "owner": s.owner, "fencing_token": s.token, "ttl_seconds": s.term.Seconds(), "expires_at": s.expires, "renewed_at": time.Now().Add(s.skew),
 	}})
 }
 
@@ -121,7 +124,16 @@ func (s *server) take(owner string, ttl time.Duration) {
 	if s.owner != "" {
 		s.end("expired", &next)
 	}
-	s.owner, s.token, s.expires = owner, next, time.Now().Add(ttl)
+	s.owner, s.token, s.acquired = owner, next, time.Now()
+	s.last(ttl)
+}
+
+// last makes the lease end after ttl, or at the longest hold.
+func (s *server) last(ttl time.Duration) {
+	if s.term = ttl; s.maxHold > 0 {
+		s.term = min(ttl, time.Until(s.acquired.Add(s.maxHold)))
+	}
+	s.expires = time.Now().Add(s.term)
 }
 
 func (s *server) end(how string, successor *int64) {

@@ -40,7 +40,6 @@ create table pawl.locks (
     beats       int not null default 0,             -- renewals of this lease
     longest_gap interval not null default '0'       -- between two of them
 ) with (fillfactor = 50, vacuum_truncate = off, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
-create index locks_leased on pawl.locks (name) where grant_id is not null;   -- the few that are held, of very many
 
 -- One row per lease, written when it ends; while it lives the lock row says the same.
 create table pawl.tenures (
@@ -136,7 +135,7 @@ create table pawl.periods (
 ) with (fillfactor = 70);
 create index periods_job on pawl.periods (job, scheduled_at);
 
--- The mutex of a lock's periods; never deleted.
+-- The mutex of a lock's periods. Deleted only by who has locked it, when nothing is owed, runs or waits under its lock.
 create table pawl.lanes (
     lock       text collate "C" primary key,
     seq        bigint not null default 0,           -- written by whoever enters: a stale snapshot gets 40001

@@ -65,7 +65,8 @@ $$;
 
 -- Extends the lease that a holder has under a key. outcome: renewed, absent, lost, another, other_token, free (and
 -- its last holder isn't who asks), or begin: as in pawl.acquire. Peek: who is turned away takes no lock; lock, behind a beat or a takeover but not behind
--- guards; judge what is there then, by the clock of then.
+-- guards; judge what is there then, by the clock of then. It ends at acquired_at + p_max_hold at the latest (null: no limit);
+-- the row's ttl is what was asked for.
 -- +goose StatementBegin
 create function pawl.renew_as(p_name text, p_holder text, p_key text, p_token bigint, p_ttl interval, p_max_hold interval,
                               out outcome text, out lease pawl.locks) language plpgsql volatile as $$
@@ -84,7 +85,7 @@ begin
   case outcome
   when 'theirs' then
     if at >= lease.acquired_at + p_max_hold then outcome := 'lost'; return; end if;
-    update pawl.locks o set expires_at = at + p_ttl, renewed_at = at, ttl = p_ttl, beats = o.beats + 1,
+    update pawl.locks o set expires_at = least(at + p_ttl, lease.acquired_at + p_max_hold), renewed_at = at, ttl = p_ttl, beats = o.beats + 1,
            longest_gap = greatest(o.longest_gap, at - o.renewed_at)
      where o.name = p_name returning o.* into lease;
     outcome := 'renewed';

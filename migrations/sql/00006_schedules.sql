@@ -10,6 +10,7 @@ alter table pawl.schedules
     add column pause_note   text,
     add column paused_until timestamptz,                 -- null: until somebody resumes it
     add column resume       text not null default 'none',   -- what paused_until owes of the held ticks: none, latest, all
+    add column renamed      boolean not null default false,   -- it had another name, of which it keeps the lock
     add column retired_by   text;                        -- 'absent': its file or binary doesn't have it any more; else who
 
 alter table pawl.periods
@@ -17,10 +18,54 @@ alter table pawl.periods
     add column priority   smallint not null default 0,   -- within its lock; backfill has 1: after what the schedule owes
     add column waits      text,                          -- an open or held one: paused, dead, needs; a dead one: decision, pause
     add column blocked_by text,                          -- skipped (overlap), or waits: which period
+    add column params     jsonb,                         -- what was given to it; the job's definition has the defaults
     add column repeat_effects boolean not null default false,   -- a rerun that sends again what was sent
+    add column key_revision int not null default 1,      -- the last such revision: its number is in the key of what is sent
+    add column refused    int not null default 0,        -- how often a receiver has definitely refused that key
     add column start_by   timestamptz,                   -- a first run after it is too late
     add column late_at    timestamptz,                   -- not started by then: late
     add column due_at     timestamptz;                   -- not complete by then: overdue
+
+-- Jobs that have another name by now. As long as it isn't done, a part of their history has the former name: whoever asks for
+-- a period by its key brings it along first.
+create table pawl.renames (
+    former     text collate "C" primary key,
+    job        text collate "C" not null,
+    generation bigint not null,                     -- of who has renamed it: a lower one doesn't bring the former back
+    at         timestamptz not null default clock_timestamp(),
+    done_at    timestamptz
+);
+create index renames_job on pawl.renames (job);
+
+-- Gives periods of a renamed job its new name, with all that goes by it: those of some keys, waiting for who has locked one,
+-- or else the latest that nobody has. Returns how many.
+-- +goose StatementBegin
+create function pawl.bring(p_former text, p_job text, p_keys text[], p_most int) returns int language plpgsql volatile as $$
+declare n int; keys text[]; revisions int[];
+begin
+  if p_keys is null then
+    select array_agg(o.key), array_agg(o.revision) into keys, revisions
+      from (select p.key, p.revision from pawl.periods p where p.job = p_former order by p.scheduled_at desc limit p_most for update skip locked) o;
+  else
+    select array_agg(o.key), array_agg(o.revision) into keys, revisions
+      from (select p.key, p.revision from pawl.periods p where p.job = p_former and p.key = any (p_keys) order by p.key, p.revision for update) o;
+  end if;
+  with moved as (
+    update pawl.periods p set job = p_job from unnest(keys, revisions) o (key, revision)
+     where p.job = p_former and p.key = o.key and p.revision = o.revision returning p.key, p.revision
+  ), ran as (
+    update pawl.runs r set job = p_job from unnest(keys, revisions) o (key, revision)
+     where r.job = p_former and r.key = o.key and r.revision = o.revision returning r.id
+  ), said as (
+    update pawl.outputs x set job = p_job from ran where x.run = ran.id
+  ), saved as (
+    update pawl.checkpoints c set job = p_job from unnest(keys, revisions) o (key, revision)
+     where c.job = p_former and c.key = o.key and c.revision = o.revision
+  )
+  select count(*) into n from moved;
+  return n;
+end $$;
+-- +goose StatementEnd
 
 -- ended_at, not state: with state in the predicate no start could be HOT. What waits is no head, and holds no line.
 create index periods_unfinished on pawl.periods (lock, priority, scheduled_at, job, key, revision) where ended_at is null and waits is null;
@@ -37,8 +82,8 @@ create index runs_holder on pawl.runs (holder, state, started_at) where state <>
 create index runs_badly on pawl.runs (state, started_at) where state not in ('running', 'complete');
 
 -- Why a period may not run yet, whatever its lock's line says: its job is paused (what a person asks for runs all the same);
--- one before it is dead and the job holds the next (a dead period that waits for a decision); a job that it needs hasn't
--- completed the same key. Null: it may.
+-- one before it is dead and the job holds the next (a dead period that waits for a decision); a job that it needs, by any name
+-- that it had, hasn't completed the same key. Null: it may.
 -- +goose StatementBegin
 create function pawl.waits_for(p_job text, p_key text, p_at timestamptz, p_origin text) returns text language sql stable as $$
   select case
@@ -46,7 +91,9 @@ create function pawl.waits_for(p_job text, p_key text, p_at timestamptz, p_origi
        and (s.paused_at is not null or exists (select from pawl.periods d where d.job = p_job and d.waits = 'pause')) then 'paused'
       when exists (select from pawl.periods d where d.job = p_job and d.waits = 'decision' and d.scheduled_at < p_at) then 'dead'
       when exists (select from jsonb_array_elements_text(s.definition -> 'needs') n (job)
-                    where not exists (select from pawl.periods q where q.job = n.job and q.key = p_key and q.state = 'complete')) then 'needs'
+                    where not exists (select from pawl.periods q where q.key = p_key and q.state = 'complete'
+                                         and q.job = any (array(select n.job union all select f.former from pawl.renames f where f.job = n.job and f.done_at is null
+                                                                   union all select f.job from pawl.renames f where f.former = n.job)))) then 'needs'
     end
     from pawl.schedules s where s.job = p_job
 $$;
@@ -72,9 +119,10 @@ end $$;
 -- +goose StatementEnd
 
 -- +goose Down
-drop function pawl.died(uuid[]), pawl.waits_for(text, text, timestamptz, text);
+drop function pawl.bring(text, text, text[], int), pawl.died(uuid[]), pawl.waits_for(text, text, timestamptz, text);
 drop index pawl.runs_badly, pawl.runs_holder, pawl.runs_ended, pawl.periods_skipped, pawl.periods_bad, pawl.periods_start_by, pawl.periods_waiting, pawl.periods_unfinished;
-alter table pawl.periods drop column due_at, drop column late_at, drop column start_by, drop column repeat_effects, drop column blocked_by, drop column waits,
+drop table pawl.renames;
+alter table pawl.periods drop column due_at, drop column late_at, drop column start_by, drop column refused, drop column key_revision, drop column repeat_effects, drop column params, drop column blocked_by, drop column waits,
                          drop column priority, drop column origin;
-alter table pawl.schedules drop column retired_by, drop column resume, drop column paused_until, drop column pause_note, drop column paused_by,
+alter table pawl.schedules drop column retired_by, drop column renamed, drop column resume, drop column paused_until, drop column pause_note, drop column paused_by,
                            drop column paused_at, drop column generation;

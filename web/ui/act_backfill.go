@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +20,7 @@ type backfillPage struct {
 	Periods  []jobs.BackfillPeriod
 	Owed     int // how many of them would be owed
 	Hint     string
+	Params   map[string]string // that are given
 }
 
 const mostNamed = 400 // periods, or jobs, that a page names before an act
@@ -42,8 +45,8 @@ func (u *UI) backfill(q *request) error {
 		if err != nil {
 			return "", err
 		}
-		by := jobs.By{Actor: q.user.Name, Reason: reason, Seen: jobs.Seen{Owed: owed}}
-		_, err = u.cfg.Acts.Backfill(ctx, job, strings.TrimSpace(q.r.PostForm.Get("from")), strings.TrimSpace(q.r.PostForm.Get("to")), by)
+		c := jobs.BackfillConfig{Actor: q.user.Name, Reason: reason, Seen: jobs.Seen{Owed: owed}, Params: params(q.r.PostForm)}
+		_, err = u.cfg.Acts.Backfill(ctx, job, strings.TrimSpace(q.r.PostForm.Get("from")), strings.TrimSpace(q.r.PostForm.Get("to")), c)
 		return addr("ui", "periods", job), err
 	})
 }
@@ -60,12 +63,16 @@ func (u *UI) backfillPage(ctx context.Context, q *request, job string) (*actPage
 	if len(q.r.PostForm) > 0 {
 		sent = q.r.PostForm
 	}
-	b := backfillPage{From: strings.TrimSpace(sent.Get("from")), To: strings.TrimSpace(sent.Get("to"))}
+	b := backfillPage{Params: params(sent), From: strings.TrimSpace(sent.Get("from")), To: strings.TrimSpace(sent.Get("to"))}
 	if n := len(j.Last14); n > 0 {
 		b.Hint = j.Last14[n-1].Key
 	}
 	a := jobAct("Backfill", job)
-	a.Facts, a.Fields = jobFacts(j), "backfill-range"
+	a.Facts, a.Fields, a.Params = jobFacts(j), "backfill-range", paramsOf(j.Definition)
+	a.Sent = map[string]string{}
+	for name, value := range b.Params {
+		a.Sent[paramField+name] = value
+	}
 	a.Steps = []string{"First the list of what would run is shown; nothing is owed before you confirm it.", "What is complete, or owed already, is left alone."}
 	if b.From != "" || b.To != "" {
 		if b.To == "" {
@@ -82,8 +89,13 @@ func (u *UI) backfillPage(ctx context.Context, q *request, job string) (*actPage
 // listBackfill makes a the page that confirms.
 func (u *UI) listBackfill(ctx context.Context, job string, a *actPage, b *backfillPage) (err error) {
 	var field *schedule.FieldError
-	b.Periods, err = u.cfg.Acts.BackfillList(ctx, job, b.From, b.To)
+	b.Periods, err = u.cfg.Acts.BackfillList(ctx, job, b.From, b.To, jobs.BackfillConfig{Params: b.Params})
+	var given *jobs.ParamError
 	switch {
+	case errors.As(err, &given):
+		bad := badParam(given)
+		a.Err, a.Bad = bad.sentence, bad.field
+		return nil
 	case errors.As(err, &field):
 		a.Err, a.Bad = sentence(err.Error()), field.Field
 		return nil
@@ -107,5 +119,9 @@ func (u *UI) listBackfill(ctx context.Context, job string, a *actPage, b *backfi
 	a.Button = fmt.Sprintf("Backfill %s %s of %s", comma(int64(b.Owed)), plural(b.Owed, "period", "periods"), job)
 	a.Steps = []string{"They run oldest first, after what the schedule itself owes, one at a time where the job says so."}
 	a.Hidden = []pair{{"owed", strconv.Itoa(b.Owed)}, {"from", b.From}, {"to", b.To}}
+	for _, name := range slices.Sorted(maps.Keys(b.Params)) {
+		a.Hidden = append(a.Hidden, pair{paramField + name, b.Params[name]})
+		a.Facts = append(a.Facts, fact{Name: "Param " + name, Value: b.Params[name]})
+	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -56,7 +57,10 @@ func (u *UI) chosen(ctx context.Context, q *request, paused bool) (b bulkPage, e
 
 func bulkAct(verb string, b bulkPage) (*actPage, error) {
 	if len(b.Jobs) == 0 {
-		return nil, stale("No job that the filter chooses can be "+strings.ToLower(verb)+"d: "+b.Filter+".", "/ui/jobs", "All jobs")
+		return nil, &RefusedError{
+			Status: http.StatusOK, Title: "Nothing to " + strings.ToLower(verb), Detail: "No job that the filter chooses can be " + strings.ToLower(verb) + "d: " + b.Filter + ".",
+			Href: "/ui/jobs", Link: "All jobs",
+		}
 	}
 	what := fmt.Sprintf("%d %s", len(b.Jobs), plural(len(b.Jobs), "job", "jobs"))
 	a := &actPage{

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -150,8 +151,11 @@ func (u *UI) runNow(q *request) error {
 		if err != nil {
 			return "", err
 		}
-		by := jobs.By{Actor: q.user.Name, Reason: reason, Seen: jobs.Seen{Key: q.r.PostForm.Get("key"), State: q.r.PostForm.Get("state")}}
-		_, err = u.cfg.Acts.Trigger(ctx, job, by)
+		c := jobs.TriggerConfig{Actor: q.user.Name, Reason: reason, Seen: jobs.Seen{Key: q.r.PostForm.Get("key"), State: q.r.PostForm.Get("state")}, Params: params(q.r.PostForm)}
+		_, err = u.cfg.Acts.Trigger(ctx, job, c)
+		if bad := (*jobs.ParamError)(nil); errors.As(err, &bad) {
+			return "", badParam(bad)
+		}
 		return addr("ui", "jobs", job), err
 	})
 }
@@ -167,6 +171,9 @@ func (u *UI) runPage(ctx context.Context, job string) (*actPage, error) {
 	}
 	a := jobAct("Run", job)
 	a.Button, a.Optional, a.Facts = "Run "+job+" now", true, jobFacts(j)
+	if declared := paramsOf(j.Definition); len(declared) > 0 {
+		a.Fields, a.Params = "param-fields", declared
+	}
 	if key == "" {
 		a.Steps = []string{"A period of its own is owed at once, whatever else is.", "It runs as soon as a worker is free and the lock " + j.Lock + " is."}
 		return a, nil

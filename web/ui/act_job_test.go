@@ -84,7 +84,7 @@ func TestTheJobsOfAFilterArePausedAtOnceWithARowOfTheAuditForEach(t *testing.T) 
 	if got := one(t, s.pool, `select count(*)::text from pawl.schedules where paused_at is not null`); got != "0" {
 		t.Errorf("%s are paused", got)
 	}
-	s.get(t, "ann", back).is(t, http.StatusConflict)
+	s.get(t, "ann", back).has(t, "Nothing to resume", "app shop")
 	s.get(t, "ann", "/ui/jobs/pause?state=odd").is(t, http.StatusUnprocessableEntity)
 }
 
@@ -191,5 +191,22 @@ func TestABackfillListsWhatItWouldRunBeforeItIsConfirmed(t *testing.T) {
 	s.get(t, "ann", "/ui/jobs/hand/backfill").is(t, http.StatusConflict)
 	if strings.Contains(s.get(t, "ann", path+"?from=2000-01-01&to=2025-01-01").body, "No answer") {
 		t.Error("a long list isn't answered")
+	}
+}
+
+func TestARunIsGivenTheParamsThatItsJobDeclares(t *testing.T) {
+	t.Parallel()
+	s := staff(t, `insert into pawl.schedules (job, app, definition, lock, watermark) values ('export', 'shop',
+  '{"schedule": "@manual", "period": "tick", "runs": 4, "params": {"format": {"type": "string", "default": "csv", "enum": ["csv", "json"]}, "rows": {"type": "int"}}}', 'l', now())`, nil)
+	const path = "/ui/jobs/export/run"
+	s.get(t, "ann", path).has(t, "Param rows", `name="param.rows"`, "<option>json</option>", "csv if nothing is given")
+	for rows, want := range map[string]string{"": "is missing", "many": "Param rows"} {
+		got := s.post(t, "ann", path, s.form(t, "ann", path, "param.rows", rows, "param.format", "json"))
+		got.is(t, http.StatusUnprocessableEntity)
+		got.has(t, want, `role="alert"`, "<option selected>json</option>")
+	}
+	s.post(t, "ann", path, s.form(t, "ann", path, "param.rows", "7", "param.format", "json")).goes(t, "/ui/jobs/export")
+	if got := one(t, s.pool, `select params::text from pawl.periods where job = 'export'`); got != `{"rows": 7, "format": "json"}` {
+		t.Errorf("it is given %s", got)
 	}
 }

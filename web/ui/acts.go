@@ -56,6 +56,8 @@ type actPage struct {
 	Err  string
 	Bad  string // the field that Err is about
 	Data any    // of the fields
+
+	Params []param // that a run may be given
 }
 
 // pair is a field that people don't see.

@@ -15,13 +15,13 @@ type Acts interface {
 	Decide(ctx context.Context, id int64, by approvals.Person, approve bool, note string) (approvals.Request, error)
 	Pause(ctx context.Context, job string, c jobs.PauseConfig) error
 	Resume(ctx context.Context, job string, by jobs.By, owe schedule.CatchUp) (int, error)
-	Trigger(ctx context.Context, job string, by jobs.By) (key string, err error)
+	Trigger(ctx context.Context, job string, c jobs.TriggerConfig) (key string, err error)
 	Rerun(ctx context.Context, job, key string, c jobs.RerunConfig) (revision int, err error)
 	Retry(ctx context.Context, job, key string, by jobs.By) error
 	Cancel(ctx context.Context, job, key string, by jobs.By) error
 	// BackfillList changes nothing, but it is asked for here: it takes the schedule's row, which a read-only transaction can't.
-	BackfillList(ctx context.Context, job, from, to string) ([]jobs.BackfillPeriod, error)
-	Backfill(ctx context.Context, job, from, to string, by jobs.By) ([]jobs.BackfillPeriod, error)
+	BackfillList(ctx context.Context, job, from, to string, c jobs.BackfillConfig) ([]jobs.BackfillPeriod, error)
+	Backfill(ctx context.Context, job, from, to string, c jobs.BackfillConfig) ([]jobs.BackfillPeriod, error)
 	CreateKey(ctx context.Context, k keys.Key) (bearer string, made keys.Key, err error)
 	RevokeKey(ctx context.Context, id, by string) (keys.Key, error)
 }

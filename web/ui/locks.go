@@ -27,6 +27,10 @@ type lockRow struct {
 	Late bool // two beats are missing: a holder beats every third of its TTL
 }
 
+func rowOf(l lockrepo.Info) lockRow {
+	return lockRow{Info: l, Late: l.State == lockrepo.Held && l.ExpiresAt.Sub(l.ReadAt) < l.TTL.Duration()/3}
+}
+
 func (u *UI) locks(q *request) error {
 	query := q.r.URL.Query()
 	f := lockrepo.Filter{Prefix: query.Get("q"), State: query.Get("state"), After: query.Get("after")}
@@ -44,7 +48,7 @@ func (u *UI) readLocks(ctx context.Context, f lockrepo.Filter) locksPage {
 		infos, err := u.cfg.Locks.List(ctx, f)
 		rows := make([]lockRow, len(infos))
 		for i, l := range infos {
-			rows[i] = lockRow{Info: l, Late: l.State == lockrepo.Held && l.ExpiresAt.Sub(l.ReadAt) < l.TTL.Duration()/3}
+			rows[i] = rowOf(l)
 			p.now = l.ReadAt
 		}
 		return rows, err

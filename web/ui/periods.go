@@ -15,6 +15,8 @@ type periodsPage struct {
 	To      string
 	Next    string // the cursor of the next page; empty: this is the last
 	Periods Panel[jobs.PeriodRecord]
+
+	Calendar calendar
 }
 
 // States are those that a period may have.
@@ -32,6 +34,10 @@ func (u *UI) periods(q *request) error {
 	if p.Filter.From, p.Filter.To, err = between(query); err != nil {
 		return err
 	}
+	until, err := instant(query, "until")
+	if err != nil {
+		return err
+	}
 	type answer struct {
 		periodsPage
 		err error
@@ -42,7 +48,9 @@ func (u *UI) periods(q *request) error {
 			func() {
 				ctx, cancel := context.WithTimeout(ctx, panelTimeout)
 				defer cancel()
-				a.Job, a.err = u.cfg.Jobs.Job(ctx, job)
+				if a.Job, a.err = u.cfg.Jobs.Job(ctx, job); a.err == nil {
+					a.Calendar = u.readCalendar(ctx, job, a.Job.Period, until)
+				}
 			},
 			func() {
 				a.Periods = panel(ctx, perPage, func(ctx context.Context, n int) ([]jobs.PeriodRecord, error) {
@@ -61,6 +69,18 @@ func (u *UI) periods(q *request) error {
 		return got.err
 	}
 	return u.render(q, view{Name: "periods", Title: "Periods of " + job, Nav: "jobs", Data: got.periodsPage})
+}
+
+// cellClass is the shape of a period in the calendar.
+func cellClass(state string) string {
+	switch state {
+	case "complete", "late", "missed", "dead", "running", "open":
+		return state
+	case "held", "skipped", "cancelled":
+		return "held"
+	default:
+		return "none"
+	}
 }
 
 // periodClass marks what somebody should look at.

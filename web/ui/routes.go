@@ -25,10 +25,24 @@ func Routes() []Route {
 			{Method: http.MethodGet, Pattern: "/ui/jobs", Role: keys.Reader, serve: (*UI).jobs},
 			{Method: http.MethodGet, Pattern: "/ui/jobs/{job}", Role: keys.Reader, serve: (*UI).job},
 			{Method: http.MethodGet, Pattern: "/ui/periods/{job}", Role: keys.Reader, serve: (*UI).periods},
+			{Method: http.MethodGet, Pattern: "/ui/periods/{job}/{key}", Role: keys.Reader, serve: (*UI).period},
 			{Method: http.MethodGet, Pattern: "/ui/runs", Role: keys.Reader, serve: (*UI).runs},
+			{Method: http.MethodGet, Pattern: "/ui/runs/{run}", Role: keys.Reader, serve: (*UI).run},
+			{Method: http.MethodGet, Pattern: "/ui/queue", Role: keys.Reader, serve: (*UI).queue},
 		},
+		lockRoutes(),
 	} {
 		all = append(all, part...)
 	}
 	return all
+}
+
+// lockRoutes are the overview, and what there is to see of locks.
+func lockRoutes() []Route {
+	return []Route{
+		{Method: http.MethodGet, Pattern: "/", Role: keys.Reader, serve: (*UI).overview},
+		{Method: http.MethodGet, Pattern: "/ui/locks/{name}", Role: keys.Reader, serve: (*UI).lock},
+		{Method: http.MethodGet, Pattern: "/ui/stale-claims", Role: keys.Reader, serve: (*UI).claims},
+		{Method: http.MethodGet, Pattern: "/ui/refusals", Role: keys.Reader, serve: (*UI).refusals},
+	}
 }

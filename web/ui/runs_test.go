@@ -42,5 +42,30 @@ values ('settle', '2026-09-10', 'job:settle', 'missed', 'window', '2026-09-10Z',
 	got := send(t, http.MethodGet, srv.URL+"/ui/periods/settle")
 	got.has(t, "2026-09-16", "running", "2026-09-10", "missed", "window", "/ui/periods/settle/2026-09-17/cancel")
 	open := send(t, http.MethodGet, srv.URL+"/ui/periods/settle?state=missed")
-	open.lacks(t, "2026-09-17")
+	open.lacks(t, "/ui/periods/settle/2026-09-17/cancel")
+}
+
+func TestARunTellsWhatHappenedToIt(t *testing.T) {
+	t.Parallel()
+	srv, _ := open(t, story+`;
+insert into pawl.outputs (run, job, head, tail, bytes) values ('00000000-0000-4000-8000-000000000004', 'settle', 'began <b>', 'the end', 9000)`, nil)
+	lost := send(t, http.MethodGet, srv.URL+"/ui/runs/00000000-0000-4000-8000-000000000004")
+	lost.has(t, "lost", "lease expired", "1795969904", "taken over", "began &lt;b&gt;", "What is between is left out.", "/ui/runs/00000000-0000-4000-8000-000000000005")
+	lost.lacks(t, "<b>\n")
+	send(t, http.MethodGet, srv.URL+"/ui/runs/00000000-0000-4000-8000-000000000005").has(t, "since start", "from a checkpoint", "/ui/locks/job:settle/release")
+	for _, id := range []string{"nonsense", "00000000-0000-4000-8000-00000000dead"} {
+		if none := send(t, http.MethodGet, srv.URL+"/ui/runs/"+id); none.status != http.StatusNotFound {
+			t.Errorf("run %s = %d, want 404", id, none.status)
+		}
+	}
+}
+
+func TestThePeriodTellsWhyAndTheQueueWhatWaits(t *testing.T) {
+	t.Parallel()
+	srv, _ := open(t, story, nil)
+	send(t, http.MethodGet, srv.URL+"/ui/periods/settle/2026-09-16").has(t, "What happened", "worker-2/4411/9f3c", "lease expired")
+	send(t, http.MethodGet, srv.URL+"/ui/queue").has(t, "/ui/jobs/settle", "By job", "Workers")
+	if none := send(t, http.MethodGet, srv.URL+"/ui/periods/nobody/2026-09-16"); none.status != http.StatusNotFound {
+		t.Errorf("a period of no job = %d, want 404", none.status)
+	}
 }

@@ -1,0 +1,399 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"pawl/internal/pgtest"
+	"pawl/jobs/schedule"
+)
+
+// registers makes these the jobs of the runner, and stores them as it does when it begins.
+func (r *Runner) registers(t *testing.T, js ...Job) error {
+	t.Helper()
+	all, names := map[string]Job{}, []string{}
+	for _, j := range js {
+		j.Func = func(context.Context, *Run) error { return nil }
+		j, err := j.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[j.Name], names = j, append(names, j.Name)
+	}
+	r.setJobs(all, names)
+	return r.register(t.Context())
+}
+
+func (r *Runner) mustHave(t *testing.T, js ...Job) {
+	t.Helper()
+	if err := r.registers(t, js...); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.plan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startsA starts the oldest period under the lock of job a.
+func (r *Runner) startsA(t *testing.T) *Run {
+	t.Helper()
+	s, err := r.start(t.Context(), []startRequest{{"job:a", uuid.New(), 0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s[0].run
+}
+
+func (r *Runner) completes(t *testing.T, run *Run) {
+	t.Helper()
+	if run == nil {
+		t.Fatal("nothing was started")
+	}
+	if ok, err := r.end(t.Context(), []endRequest{{run: run, outcome: stateComplete}}); err != nil || !ok[0] {
+		t.Fatalf("end of %s %s = %v, %v", run.Job, run.Period.Key, ok, err)
+	}
+}
+
+func daily(name, from string, days int) Job {
+	return Job{Name: name, RenameFrom: from, Schedule: "@daily", Start: time.Now().AddDate(0, 0, -days)}
+}
+
+const statesSQL = `select job || ' ' || state || ' ' || lock from pawl.periods order by scheduled_at, revision`
+
+func TestARenamedJobGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	next := openedOn(t, pool)
+	r.mustHave(t, daily("a", "", 4))
+	r.completes(t, r.startsA(t))
+	failed := r.startsA(t)
+	if ok, err := r.end(t.Context(), []endRequest{{run: failed, outcome: stateFinal, err: "x"}}); err != nil || !ok[0] {
+		t.Fatal(err)
+	}
+	changed := daily("b", "a", 4)
+	changed.Owner, changed.Func = "ops", r.jobs["a"].Func
+	diffs, err := Diff(t.Context(), pool, "default", []Job{changed})
+	if err != nil || len(diffs) != 1 || diffs[0].What != DiffRenamed || len(diffs[0].Fields) != 2 || diffs[0].Fields[0] != (FieldChange{"name", "a", "b"}) || diffs[0].Fields[1].Field != "owner" {
+		t.Errorf("Diff = %+v, %v", diffs, err)
+	}
+	mark := exec(t, pool, `select extract(epoch from watermark)::bigint from pawl.schedules where job = 'a'`)
+	for range 2 { // the second time nothing changes
+		next.mustHave(t, daily("b", "a", 4))
+	}
+	if got := strings.Join(texts(t, pool, `select job || ' ' || lock from pawl.schedules`), ", "); got != "b job:a" {
+		t.Errorf("schedules: %s", got)
+	}
+	if n := exec(t, pool, `select extract(epoch from watermark)::bigint from pawl.schedules where job = 'b'`); n < mark {
+		t.Errorf("the watermark is at %d, before the former's %d", n, mark)
+	}
+	want := "b complete job:a, b dead job:a, b open job:a, b open job:a"
+	if got := strings.Join(texts(t, pool, statesSQL), ", "); got != want {
+		t.Errorf("periods: %s, want %s", got, want)
+	}
+	if got := strings.Join(texts(t, pool, `select job || ' ' || state from pawl.runs order by started_at`), ", "); got != "b complete, b failed" {
+		t.Errorf("runs: %s", got)
+	}
+	if got := strings.Join(texts(t, pool, `select kind || ' ' || state from pawl.river_job where state <> 'cancelled'`), ", "); got != "pawl.b available" {
+		t.Errorf("deliveries: %s", got)
+	}
+	next.completes(t, next.startsA(t))
+	next.completes(t, next.startsA(t))
+	if run := next.startsA(t); run != nil {
+		t.Errorf("%s %s runs once more", run.Job, run.Period.Key)
+	}
+	list, err := BackfillList(t.Context(), pool, "b", time.Now().AddDate(0, 0, -3).UTC().Format(time.DateOnly), time.Now().UTC().Format(time.DateOnly), BackfillConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owed := 0
+	for _, p := range list {
+		if p.State != stateComplete {
+			owed++
+		}
+	}
+	if owed != 1 {
+		t.Errorf("a backfill would owe %d of %+v, want the dead one", owed, list)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.audit where action = 'rename' and job = 'b'`); n != 1 {
+		t.Errorf("%d renames in the audit", n)
+	}
+	exec(t, pool, `update pawl.schedules set watermark = watermark - interval '1 day', next_at = now() - interval '1 day' where job = 'b' returning 1`)
+	next.mustHave(t, daily("b", "", 4)) // without rename_from, as later files are: its lock stays
+	if got := strings.Join(texts(t, pool, `select distinct lock from pawl.periods`), ", "); got != "job:a" {
+		t.Errorf("locks: %s", got)
+	}
+}
+
+func TestAPauseAndWhatItHoldsAreRenamedToo(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	r.mustHave(t, daily("a", "", 3))
+	if err := Pause(t.Context(), pool, "a", PauseConfig{Actor: "ann", Note: "audit"}); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, pool, `update pawl.schedules set paused_at = now() - interval '30 h', watermark = watermark - interval '1 day', next_at = now() - interval '1 day' where job = 'a' returning 1`)
+	r.mustHave(t, daily("b", "a", 3))
+	if n := exec(t, pool, `select count(*) from pawl.schedules where job = 'b' and pause_note = 'audit' and paused_by = 'ann' and paused_at is not null`); n != 1 {
+		t.Error("the pause is gone")
+	}
+	if run := r.startsA(t); run != nil {
+		t.Errorf("%s runs in the pause", run.Period.Key)
+	}
+	if _, err := Resume(t.Context(), pool, "b", "ann", schedule.CatchUpAll); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		r.completes(t, r.startsA(t))
+	}
+}
+
+// The lock keeps its name, so whoever runs under it goes on, and nobody beside it.
+func TestARunThatIsUnderWayOutlivesTheRenamingOfItsJob(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	next := openedOn(t, pool)
+	r.mustHave(t, daily("a", "", 2))
+	run := r.startsA(t)
+	_, run.kept = r.repo.Keep(t.Context(), run.lease)
+	t.Cleanup(run.kept.Stop)
+	next.mustHave(t, daily("b", "a", 2))
+	if other := next.startsA(t); other != nil {
+		t.Fatalf("%s %s runs beside it", other.Job, other.Period.Key)
+	}
+	if err := run.Tx(t.Context(), func(tx pgx.Tx) error { return run.Checkpoint(t.Context(), tx, 7) }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := next.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.checkpoints where job = 'b' and value = '7'`); n != 1 {
+		t.Error("its checkpoint has another name than its period")
+	}
+	r.completes(t, run)
+	if got := strings.Join(texts(t, pool, statesSQL), ", "); got != "b complete job:a, b open job:a" {
+		t.Errorf("periods: %s", got)
+	}
+	if other := r.startsA(t); other != nil {
+		t.Error("the older replica has started what it has no function for")
+	}
+	next.completes(t, next.startsA(t))
+}
+
+func TestAnOlderReplicaNeitherBringsAFormerNameBackNorRetiresTheNewOne(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	next := openedOn(t, pool)
+	log := &said{}
+	r.log, r.cfg.WholeApp, next.cfg.WholeApp = log.logger(), true, true
+	r.mustHave(t, daily("a", "", 2))
+	next.mustHave(t, daily("b", "a", 2))
+	for range 2 {
+		r.mustHave(t, daily("a", "", 2)) // it is started once more, with the old file
+	}
+	if got := strings.Join(texts(t, pool, `select job || ' ' || (retired_at is null) from pawl.schedules`), ", "); got != "b true" {
+		t.Errorf("schedules: %s", got)
+	}
+	if n := log.count("job has another name by now"); n != 1 {
+		t.Errorf("it was said %d times", n)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.periods where job = 'a'`); n != 0 {
+		t.Errorf("%d periods have the former name", n)
+	}
+	if err := next.bringAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	next.mustHave(t, daily("b", "", 2), daily("a", "", 1)) // a new job of that name
+	if got := strings.Join(texts(t, pool, `select job || ' ' || lock from pawl.schedules order by 1`), ", "); got != "a job:a, b job:a" {
+		t.Errorf("schedules: %s", got)
+	}
+}
+
+func TestJobsAreRenamedBackAndOn(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	r.mustHave(t, daily("a", "", 3))
+	r.completes(t, r.startsA(t))
+	way := []string{"a", "b", "c", "b", "a", "d"}
+	for i := range way[1:] {
+		r.mustHave(t, daily(way[i+1], way[i], 3))
+		for range 2 { // the second finds that it is done
+			if err := r.bringAll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := strings.Join(texts(t, pool, statesSQL), ", "); got != "d complete job:a, d open job:a, d open job:a" {
+		t.Errorf("periods: %s", got)
+	}
+	if got := strings.Join(texts(t, pool, `select former || job || (done_at is not null) from pawl.renames order by 1`), ", "); got != "adtrue, bdtrue, cdtrue" {
+		t.Errorf("renames: %s", got)
+	}
+}
+
+func TestARenameThatCannotBeIsRefused(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	r.mustHave(t, daily("a", "", 2), daily("was", "", 2))
+	other := openedOn(t, pool)
+	other.cfg.App = "other"
+	if err := other.registers(t, daily("b", "a", 2)); !errors.Is(err, errOtherApp) {
+		t.Errorf("another app's job: %v", err)
+	}
+	if _, err := Retire(t.Context(), pool, "was", "ann", "x"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.registers(t, daily("was", "a", 2)); !errors.Is(err, errNameUsed) {
+		t.Errorf("a name with a history: %v", err)
+	}
+	older := openedOn(t, pool)
+	r.cfg.Generation = 2
+	r.mustHave(t, daily("a", "", 2))
+	if older.mustHave(t, daily("b", "a", 2)); exec(t, pool, `select count(*) from pawl.schedules where job = 'b'`) != 0 {
+		t.Error("an older file has renamed what a later one stored")
+	}
+	log := &said{}
+	r.log = log.logger()
+	r.mustHave(t, daily("b", "", 2))
+	if r.mustHave(t, daily("b", "a", 2)); log.count("nothing is taken over") != 1 {
+		t.Error("both are stored, and it wasn't said")
+	}
+	var bad *ConfigError
+	if err := r.registers(t, daily("x", "a", 2), daily("y", "a", 2)); !errors.As(err, &bad) || bad.Job != "y" || bad.Field != "RenameFrom" {
+		t.Errorf("two heirs: %v", err)
+	}
+	if err := r.registers(t, daily("x", "y", 2), daily("y", "z", 2)); !errors.As(err, &bad) || bad.Job != "x" {
+		t.Errorf("a chain: %v", err)
+	}
+}
+
+// pastSQL gives a job a long history of complete days, each with a run and its output.
+const pastSQL = `
+with p as (
+  insert into pawl.periods (job, key, lock, state, start_at, end_at, scheduled_at, ended_at)
+  select $1::text, to_char(d, 'YYYY-MM-DD'), 'job:' || $1, 'complete', d, d, d, d from generate_series(now() - $2::int * interval '1 day', now() - interval '5 days', interval '1 day') d
+  returning *
+), r as (
+  insert into pawl.runs (id, job, key, revision, attempt, lock, token, state, started_at, ended_at)
+  select gen_random_uuid(), job, key, 1, 1, lock, 1, 'complete', ended_at, ended_at from p returning *
+), o as (insert into pawl.outputs (run, job, head, tail, bytes) select id, job, '', '', 0 from r)
+select count(*) from p`
+
+// A long history is renamed afterwards, in batches. What it knows counts meanwhile.
+func TestALongHistoryIsRenamedAfterwardsAndCountsMeanwhile(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	r.mustHave(t, daily("a", "", 3))
+	all := exec(t, pool, pastSQL, "a", 3500)
+	r.mustHave(t, daily("b", "a", 3), Job{Name: "after", Schedule: "@daily", Needs: []Need{{"b"}}})
+	if n := exec(t, pool, `select count(*) from pawl.periods where job = 'a'`); n < all-pruneBatch || n >= all {
+		t.Fatalf("%d periods have the former name", n)
+	}
+	old := texts(t, pool, `select key from pawl.periods where job = 'a' order by scheduled_at`)
+	if err := reruns(t, pool, "b", old[0]); err != nil {
+		t.Errorf("a rerun of what has the former name: %v", err)
+	}
+	list, err := Backfill(t.Context(), pool, "b", old[1], old[4], BackfillConfig{Actor: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range list {
+		if p.State != stateComplete {
+			t.Errorf("a backfill owes %s, which is %q", p.Key, p.State)
+		}
+	}
+	// A planner whose watermark was set back owes nothing that is complete.
+	at, err := time.Parse(time.DateOnly, old[10])
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, pool, `update pawl.schedules set watermark = $1, next_at = now(), definition = definition || '{"catch_up_window": 700000000000000000}' where job = 'b' returning 1`, at.Add(-time.Hour))
+	r.planAt(t, "b", at.Add(5*24*time.Hour))
+	if n := exec(t, pool, `select count(*) from (select key from pawl.periods where job in ('a', 'b') group by key, revision having count(*) > 1) twice`); n != 0 {
+		t.Errorf("%d periods are there twice", n)
+	}
+	if n := exec(t, pool, `select (pawl.waits_for('after', $1, now(), 'backfill') is null)::int`, old[20]); n != 1 {
+		t.Error("what needs a period doesn't see that it is complete under the former name")
+	}
+	exec(t, pool, `update pawl.schedules set definition = jsonb_set(definition, '{needs}', '["a"]') where job = 'after' returning 1`)
+	if n := exec(t, pool, `select (pawl.waits_for('after', $1, now(), 'backfill') is null)::int`, texts(t, pool, `select max(key) from pawl.periods where job = 'b' and state = 'complete'`)[0]); n != 1 {
+		t.Error("what needs a period by the former name doesn't see that it is complete")
+	}
+	for n := int64(1); n > 0; n = exec(t, pool, `select count(*) from pawl.renames where done_at is null`) {
+		if err := r.bringAll(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, table := range []string{"periods", "runs", "outputs", "checkpoints"} {
+		if n := exec(t, pool, `select count(*) from pawl.`+table+` where job = 'a'`); n != 0 {
+			t.Errorf("%s: %d rows have the former name", table, n)
+		}
+	}
+	if n := exec(t, pool, `select count(*) from pawl.periods where job = 'b' and revision = 1 and scheduled_at < now() - interval '4 days'`); n != all {
+		t.Errorf("%d periods of %d", n, all)
+	}
+}
+
+// reruns asks for one more revision of a period.
+func reruns(t *testing.T, pool *pgxpool.Pool, job, key string) error {
+	t.Helper()
+	_, err := Rerun(t.Context(), pool, job, key, RerunConfig{Actor: "ann", Reason: "test"})
+	return err
+}
+
+// Old and new replicas plan, start and end at once while the job is renamed.
+func TestATickIsNeitherLostNorDoubledWhileItsJobIsRenamed(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	job := func(name, from string) Job {
+		return Job{Name: name, RenameFrom: from, Schedule: "@every 1s", CatchUp: "all", Func: func(context.Context, *Run) error { return nil }}
+	}
+	run := func(j Job) func() {
+		r, err := New(Config{Pool: pool, NoPrune: true, WholeApp: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Add(j); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- r.Run(ctx) }()
+		return func() {
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	const done = `select count(*) from pawl.periods where job = $1 and state = 'complete'`
+	old := []func(){run(job("a", "")), run(job("a", ""))}
+	pgtest.Eventually(t, 30*time.Second, "the former job runs", func() bool { return exec(t, pool, done, "a") >= 3 })
+	fresh := []func(){run(job("b", "a")), run(job("b", "a"))}
+	pgtest.Eventually(t, 30*time.Second, "it is renamed", func() bool { return exec(t, pool, done, "b") >= 3 })
+	old[0]()
+	old[0] = run(job("a", "")) // an old replica is started again
+	more := exec(t, pool, done, "b") + 3
+	pgtest.Eventually(t, 30*time.Second, "the renamed job runs on", func() bool { return exec(t, pool, done, "b") >= more })
+	for _, stop := range append(old, fresh...) {
+		stop()
+	}
+	if n := exec(t, pool, `select count(*) from pawl.periods where job = 'a'`) + exec(t, pool, `select count(*) from pawl.schedules where job = 'a'`); n != 0 {
+		t.Errorf("the former name is back in %d rows", n)
+	}
+	// The ticks are a second apart: what is missing leaves a gap, what is there twice has one key.
+	gaps := texts(t, pool, `select key from (select key, coalesce(last_at, scheduled_at) as ends, lead(scheduled_at) over (order by scheduled_at) as next from pawl.periods) p
+	  where next - ends <> interval '1 second'`)
+	if len(gaps) > 0 {
+		t.Errorf("ticks are missing or double after %v", gaps)
+	}
+	if n := exec(t, pool, `select count(*) from (select key from pawl.runs where state = 'complete' group by key having count(*) > 1) twice`); n != 0 {
+		t.Errorf("%d periods were completed twice", n)
+	}
+}

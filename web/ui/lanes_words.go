@@ -1,0 +1,94 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"pawl/fence"
+	"pawl/lockrepo"
+)
+
+// mostTold is how many leases of a lane are read out: the newest.
+const mostTold = 12
+
+// told is a lane in a sentence.
+func (p *page) told(spans []lockrepo.Span, cut bool) string {
+	var parts []string
+	if more := len(spans) - mostTold; more > 0 || cut {
+		spans = spans[max(0, more):]
+		parts = append(parts, fmt.Sprintf("the newest %d leases", len(spans)))
+	}
+	for _, s := range spans {
+		part := fmt.Sprintf("token %s, %s, from %s, %s", fence.FormatSeq(s.Token), s.Holder, p.At(s.AcquiredAt).Clock(), p.Ended(s))
+		if n := len(s.Refusals); n > 0 {
+			part += ", then " + refused(s)
+		}
+		parts = append(parts, part)
+	}
+	return spans[0].Lock + ": " + strings.Join(parts, "; ") + "."
+}
+
+// Ended is how a lease ended, and when.
+func (p *page) Ended(s lockrepo.Span) string {
+	if s.EndedAt == nil {
+		return "still held"
+	}
+	at := p.At(*s.EndedAt).Clock()
+	switch s.How {
+	case "expired":
+		return "expired " + at + " and not taken over"
+	case "taken_over":
+		return "expired " + at + " without release"
+	case "forced":
+		return "released by force " + at
+	case "reacquired":
+		return "taken anew by its holder " + at
+	default:
+		return "released " + at
+	}
+}
+
+// refused says how many writes were refused under a token.
+func refused(s lockrepo.Span) string {
+	n := len(s.Refusals)
+	return fmt.Sprintf("%d%s %s refused", n, pick(s.RefusalsMore, "+", ""), plural(n, "write", "writes"))
+}
+
+// Refused says how many writes were refused under a token.
+func (b bar) Refused() string { return refused(b.Span) }
+
+// Number is the token's.
+func (b bar) Number() string { return fence.FormatSeq(b.Token) }
+
+// readTimeline reads the leases of the last so long, at most each of a lock.
+func (u *UI) readTimeline(ctx context.Context, f lockrepo.SpanFilter, last time.Duration, each int) timeline {
+	now := time.Now()
+	t := timeline{Last: last, Minute: now.Unix() / 60}
+	f.From, f.Limit = now.Add(-last), each+1
+	ctx, cancel := context.WithTimeout(ctx, panelTimeout)
+	defer cancel()
+	spans, err := u.cfg.Locks.Spans(ctx, f)
+	if err != nil {
+		t.Away = reason(err)
+		return t
+	}
+	t.Rows, t.Cut = cutEach(spans, each)
+	return t
+}
+
+// cutEach leaves the newest spans of each lock, and tells which locks have more.
+func cutEach(spans []lockrepo.Span, each int) (kept []lockrepo.Span, cut []string) {
+	kept = spans[:0:0]
+	for begin, end := 0, 0; begin < len(spans); begin = end {
+		for end = begin + 1; end < len(spans) && spans[end].Lock == spans[begin].Lock; end++ {
+		}
+		if end-begin > each {
+			cut = append(cut, spans[begin].Lock)
+			begin = end - each
+		}
+		kept = append(kept, spans[begin:end]...)
+	}
+	return kept, cut
+}

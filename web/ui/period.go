@@ -1,0 +1,40 @@
+package ui
+
+import (
+	"context"
+
+	"pawl/jobs"
+)
+
+// periodPage is one period's life in sentences, with its runs.
+type periodPage struct {
+	jobs.Why
+	Runs Panel[jobs.RunRecord]
+}
+
+func (u *UI) period(q *request) error {
+	type answer struct {
+		periodPage
+		err error
+	}
+	job, key := q.args["job"], q.args["key"]
+	got := share(q.r.Context(), u.shared, "period/"+job+"/"+key, func(ctx context.Context) (a answer) {
+		together(
+			func() {
+				ctx, cancel := context.WithTimeout(ctx, panelTimeout)
+				defer cancel()
+				a.Why, a.err = u.cfg.Jobs.Why(ctx, job, key)
+			},
+			func() {
+				a.Runs = panel(ctx, perPage, func(ctx context.Context, n int) ([]jobs.RunRecord, error) {
+					return u.cfg.Jobs.Runs(ctx, jobs.RunFilter{Job: job, Key: key, Limit: n})
+				})
+			},
+		)
+		return a
+	})
+	if got.err != nil {
+		return got.err
+	}
+	return u.render(q, view{Name: "period", Title: job + " " + key, Nav: "jobs", Data: got.periodPage})
+}
