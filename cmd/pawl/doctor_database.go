@@ -24,7 +24,7 @@ func checkIndexes(ctx context.Context, db *database) (finding, error) {
 }
 
 const locksTableSQL = `
-select (select count(*) from pg_index where indrelid = 'pawl.locks'::regclass),
+select (select count(*) from pg_index where indrelid = 'pawl.locks'::regclass and indexrelid <> 'pawl.locks_leased'::regclass),
        (select count(*) from pg_constraint where confrelid = 'pawl.locks'::regclass),
        coalesce(n_dead_tup, 0), coalesce(n_live_tup, 0), pg_total_relation_size('pawl.locks')
   from pg_stat_user_tables where relid = 'pawl.locks'::regclass`
@@ -64,8 +64,8 @@ select current_setting('max_connections')::int - current_setting('superuser_rese
        (select coalesce(sum(numbackends), 0) from pg_stat_database),
        (select count(*) from pg_stat_activity where application_name like 'pawl%')`
 
-// A replica with the default concurrency: its jobs' pool, pawl's own, the heartbeats', the page's, the listener.
-const replicaConns = 12 + 10 + 2 + pageConns + 1
+// A replica with the default concurrency: its jobs' pool, pawl's own, the heartbeats', those of who looks at the page and who acts there, the listener.
+const replicaConns = 12 + 10 + 2 + pageConns + actConns + 1
 
 func checkConnections(ctx context.Context, db *database) (finding, error) {
 	var most, used, ours int
