@@ -83,12 +83,14 @@ func goTo(ctx context.Context, t *testing.T, url string) {
 	do(ctx, t, chromedp.Navigate(url), chromedp.WaitReady(chromedp.CSS("#main")))
 }
 
-// press clicks and waits for the page that follows.
-func press(ctx context.Context, t *testing.T, css string) {
+// press clicks and waits for the page that follows; it answers that page's status.
+func press(ctx context.Context, t *testing.T, css string) int64 {
 	t.Helper()
-	eval[any](ctx, t, `window.__old = true; null`)
-	do(ctx, t, chromedp.Click(chromedp.CSS(css)))
-	wait(ctx, t, `window.__old === undefined && document.readyState === "complete" && document.getElementById("main") !== null`)
+	res, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(css)))
+	if err != nil {
+		t.Fatalf("%s: %v", css, err)
+	}
+	return res.Status
 }
 
 // theme is what the reader's system prefers.
