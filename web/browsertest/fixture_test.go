@@ -168,3 +168,14 @@ func (r *requests) count() int {
 	defer r.mu.Unlock()
 	return len(r.urls)
 }
+
+// elsewhereSite is a page at another origin.
+func elsewhereSite(t *testing.T, html string) (url string) {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write([]byte(html))
+	}))
+	t.Cleanup(srv.Close)
+	return strings.Replace(srv.URL, "127.0.0.1", "localhost", 1)
+}
