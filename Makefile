@@ -35,6 +35,8 @@ faults:
 	go test -count=1 -v -run 'TestTheLanesDrainAfterAStorm|TestWithoutTheBackstopAStormStrandsPeriods' ./jobs -chaos=12s
 
 # Ten million finished runs (CI has a twentieth): planner, start and all lists read a bounded part of it, in 50 ms at most.
-# A quarter of an hour and 20 GB in the temporary directory.
+# A quarter of an hour and 20 GB in the temporary directory. Then every page beside two million runs, 100,000 locks and more than
+# a million leases: 200 ms and 200 KB at most.
 large:
 	go test -count=1 -v -timeout 60m -run TestALongHistorySlowsNothingDown ./internal/bench -large=10000000
+	go test -count=1 -v -timeout 60m -run TestEveryPageIsBoundedBesideALongHistory ./internal/bench -pages=2000000
