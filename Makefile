@@ -1,4 +1,4 @@
-.PHONY: check test lint fmt bench model mutants faults large
+.PHONY: check test lint fmt bench model mutants faults large screenshots
 
 # Everything that a change must pass; CI runs the same script.
 check:
@@ -40,3 +40,7 @@ faults:
 large:
 	go test -count=1 -v -timeout 60m -run TestALongHistorySlowsNothingDown ./internal/bench -large=10000000
 	go test -count=1 -v -timeout 60m -run TestEveryPageIsBoundedBesideALongHistory ./internal/bench -pages=2000000
+
+# The pictures of the README and the docs, light and dark, from a run of pawl demo; a minute.
+screenshots:
+	cd web/browsertest && go run ./shots
