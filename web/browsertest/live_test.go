@@ -208,3 +208,40 @@ func TestAFormOfAnotherSiteDoesNothing(t *testing.T) {
 		t.Error("a form of another site has changed something")
 	}
 }
+
+// What was chosen stands in the address and in the form: sent again it is the same address, whatever the reader's zone is.
+func TestAFilterThatIsSentAgainIsTheSame(t *testing.T) {
+	t.Parallel()
+	s := open(t, story(t), "")
+	ctx := browser(t)
+	for _, zone := range []string{"UTC", "Asia/Kolkata"} {
+		goTo(ctx, t, s.URL+"/ui/locks")
+		do(ctx, t, chromedp.SetValue(chromedp.CSS("#zone"), zone))
+		press(ctx, t, ".zone button")
+		if got := get(ctx, t, chromedp.Value(chromedp.CSS("#zone"))); got != zone {
+			t.Fatalf("the zone is %q, want %q", got, zone)
+		}
+		for _, at := range []string{
+			"/ui/locks?q=job&state=held", "/ui/audit?actor=kim&from=2026-09-01T08%3A30&to=2026-12-31T00%3A00", "/ui/refusals?lock=job%3Asettle",
+			"/ui/runs?job=settle&state=lost&from=2026-09-01&to=2026-12-31",
+		} {
+			path, _, _ := strings.Cut(at, "?")
+			if _, ok := route(http.MethodGet, path); !ok {
+				continue
+			}
+			goTo(ctx, t, s.URL+at)
+			var last string
+			for range 3 {
+				press(ctx, t, `form[method=get] button`)
+				query := eval[string](ctx, t, `[...new URLSearchParams(location.search)].filter(([, v]) => v).map(p => p.join('=')).sort().join('&')`)
+				if last != "" && query != last {
+					t.Errorf("%s in %s: sent again it is %s, was %s", at, zone, query, last)
+				}
+				last = query
+			}
+			if want := eval[string](ctx, t, fmt.Sprintf(`[...new URLSearchParams(%q)].map(p => p.join('=')).sort().join('&')`, at[strings.Index(at, "?"):])); last != want {
+				t.Errorf("%s in %s became %s", want, zone, last)
+			}
+		}
+	}
+}

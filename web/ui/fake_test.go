@@ -15,11 +15,14 @@ import (
 
 // world has rows of the worst kind, or, empty, none. It stands for all that the pages read, so that each page is the same
 // every time.
-type world struct{ empty bool }
+type world struct {
+	empty bool
+	least int // rows of each list
+}
 
 // rows are one with everything, one with nothing that may be absent, and one more for each further state.
 func rows[T any](w world, states int, set func(*T, int)) (all []T) {
-	for i := range max(2, states) {
+	for i := range max(2, states, w.least) {
 		row := filled[T](i, i == 1)
 		if set != nil {
 			set(&row, i)
@@ -37,7 +40,7 @@ func only[T any](w world, none error, set func(*T, int)) (row T, err error) {
 	if w.empty {
 		return row, none
 	}
-	return rows(w, 1, set)[0], nil
+	return rows(world{}, 1, set)[0], nil
 }
 
 func pick[T any](n int, of ...T) T { return of[n%len(of)] }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -93,6 +94,39 @@ func TestEveryPageIsGolden(t *testing.T) {
 	}
 	compare(t, "locks.kolkata", shown(t, world{}, "/ui/locks", "Asia/Kolkata"))
 	compare(t, "job.kolkata", shown(t, world{}, "/ui/jobs/x", "Asia/Kolkata"))
+}
+
+// A list that is cut says so and leads on, and is no longer for ten times the rows.
+func TestEveryListThatIsCutSaysSoAndLeadsOn(t *testing.T) {
+	t.Parallel()
+	lists := 0
+	for pattern, at := range golden {
+		if !routed(pattern) || at == "" || pattern == "/ui/keys" { // keys are as many as people have made by hand
+			continue
+		}
+		few, many := shown(t, world{least: 300}, at, ""), shown(t, world{least: 3000}, at, "")
+		if len(many) > len(few)+len(few)/100 { // figures grow
+			t.Errorf("%s has %d bytes of 300 rows and %d of 3000", at, len(few), len(many))
+		}
+		if len(many) > 1<<20 { // of the longest names
+			t.Errorf("%s has %d KB", at, len(many)>>10)
+		}
+		if strings.Contains(few, `rel="next"`) {
+			lists++
+		} else if strings.Count(few, "<tr") > 90 && !strings.Contains(few, `class="cut"`) {
+			t.Errorf("%s shows some of its rows and doesn't say so", at)
+		}
+		if strings.Contains(shown(t, world{}, at, ""), `rel="next"`) {
+			t.Errorf("%s leads on though there is no more", at)
+		}
+	}
+	if lists < 6 {
+		t.Errorf("%d lists lead on", lists)
+	}
+}
+
+func routed(pattern string) bool {
+	return slices.ContainsFunc(ui.Routes(), func(r ui.Route) bool { return r.Pattern == pattern && r.Method == http.MethodGet })
 }
 
 // shown is what an operator sees at an address, in a bubble whose time stands still.

@@ -170,3 +170,39 @@ insert into pawl.audit (actor, action, lock, reason) values ('<script>', '<scrip
 		t.Errorf("%d pages were asked for", at)
 	}
 }
+
+// Whoever looks, at whatever, changes nothing: no GET and no HEAD is an act.
+func TestLookingChangesNothing(t *testing.T) {
+	t.Parallel()
+	srv, pool := open(t, story, nil)
+	digest := func() (sum string) {
+		const sql = `
+select concat_ws(' ', (select md5(string_agg(l::text, ',' order by name)) from pawl.locks l), (select md5(string_agg(s::text, ',' order by job)) from pawl.schedules s),
+       (select md5(string_agg(p::text, ',' order by job, key, revision)) from pawl.periods p), (select md5(string_agg(r::text, ',' order by id)) from pawl.runs r),
+       (select count(*) from pawl.tenures), (select count(*) from pawl.refusals), (select count(*) from pawl.audit), (select count(*) from pawl.approvals))`
+		if err := pool.QueryRow(t.Context(), sql).Scan(&sum); err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	before := digest()
+	for pattern, at := range golden {
+		if !routed(pattern) || at == "" {
+			continue
+		}
+		at = strings.NewReplacer("%3Cscript%3Ealert(%22x%22)%3C%2Fscript%3E", "job:settle", "locks/%3Cscript%3E", "locks/job:settle", "%3Cscript%3E", "settle").Replace(at)
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			for _, query := range []string{"", "reason=because+I+can&token=1795969942676573&decision=approve&value=dark&owe=all"} {
+				path := at
+				if query != "" {
+					path, _, _ = strings.Cut(at, "?")
+					path += "?" + query
+				}
+				send(t, method, srv.URL+path)
+			}
+		}
+		if after := digest(); after != before {
+			t.Fatalf("looking at %s has changed something:\n%s\n%s", at, before, after)
+		}
+	}
+}
