@@ -20,8 +20,8 @@ type world struct {
 	least int // rows of each list
 }
 
-// rows are one with everything, one with nothing that may be absent, and one more for each further state.
-func rows[T any](w world, states int, set func(*T, int)) (all []T) {
+// some rows are one with everything, one with nothing that may be absent, and one more for each further state.
+func some[T any](w world, states int, set func(*T, int)) (all []T) {
 	for i := range max(2, states, w.least) {
 		row := filled[T](i, i == 1)
 		if set != nil {
@@ -40,7 +40,7 @@ func only[T any](w world, none error, set func(*T, int)) (row T, err error) {
 	if w.empty {
 		return row, none
 	}
-	return rows(world{}, 1, set)[0], nil
+	return some(world{}, 1, set)[0], nil
 }
 
 func pick[T any](n int, of ...T) T { return of[n%len(of)] }
@@ -55,7 +55,7 @@ func lock(l *lockrepo.Info, i int) {
 }
 
 func (w world) List(_ context.Context, f lockrepo.Filter) ([]lockrepo.Info, error) {
-	return slices.DeleteFunc(rows(w, 3, lock), func(l lockrepo.Info) bool { return f.State != "" && l.State != f.State }), nil
+	return slices.DeleteFunc(some(w, 3, lock), func(l lockrepo.Info) bool { return f.State != "" && l.State != f.State }), nil
 }
 
 func (w world) Show(context.Context, string) (lockrepo.Info, error) {
@@ -67,36 +67,36 @@ func tenure(l *lockrepo.Tenure, i int) {
 }
 
 func (w world) History(context.Context, string, int, int64) ([]lockrepo.Tenure, error) {
-	return rows(w, 5, tenure), nil
+	return some(w, 5, tenure), nil
 }
 
 func (w world) StaleClaims(context.Context, lockrepo.StaleFilter) ([]lockrepo.Tenure, error) {
-	return rows(w, 3, tenure), nil
+	return some(w, 3, tenure), nil
 }
 
 func (w world) TenureCounts(context.Context, string) (ended, live int, err error) { return 5, 1, nil }
 
 func (w world) Spans(context.Context, lockrepo.SpanFilter) ([]lockrepo.Span, error) {
-	return rows(w, 4, func(s *lockrepo.Span, i int) {
+	return some(w, 4, func(s *lockrepo.Span, i int) {
 		s.AcquiredAt = when.Add(-time.Duration(20-i) * time.Minute)
 		s.How = pick(i, "taken_over", "held", "forced", "expired")
 	}), nil
 }
 
 func (w world) Refusals(context.Context, lockrepo.RefusalFilter) ([]lockrepo.Refusal, error) {
-	return rows[lockrepo.Refusal](w, 2, nil), nil
+	return some[lockrepo.Refusal](w, 2, nil), nil
 }
 
 func (w world) RefusalGroups(context.Context, time.Time, int) ([]lockrepo.RefusalGroup, error) {
-	return rows[lockrepo.RefusalGroup](w, 2, nil), nil
+	return some[lockrepo.RefusalGroup](w, 2, nil), nil
 }
 
 func (w world) Waiters(context.Context, string, int) ([]lockrepo.Waiter, error) {
-	return rows[lockrepo.Waiter](w, 2, nil), nil
+	return some[lockrepo.Waiter](w, 2, nil), nil
 }
 
 func (w world) Audit(context.Context, lockrepo.AuditFilter) ([]lockrepo.AuditEntry, error) {
-	return rows(w, 3, func(e *lockrepo.AuditEntry, i int) { e.Action = pick(i, "force_release", "pause", script) }), nil
+	return some(w, 3, func(e *lockrepo.AuditEntry, i int) { e.Action = pick(i, "force_release", "pause", script) }), nil
 }
 
 func (w world) AuditActions(context.Context) ([]string, error) {
@@ -129,7 +129,7 @@ func summary(s *jobs.JobSummary, i int) {
 }
 
 func (w world) JobPage(context.Context, jobs.JobFilter) ([]jobs.JobSummary, error) {
-	return rows(w, len(healths), summary), nil
+	return some(w, len(healths), summary), nil
 }
 
 func (w world) Job(context.Context, string) (jobs.JobSummary, error) {
@@ -144,7 +144,7 @@ func runRow(r *jobs.RunRecord, i int) {
 }
 
 func (w world) Runs(context.Context, jobs.RunFilter) ([]jobs.RunRecord, error) {
-	return rows(w, 7, runRow), nil
+	return some(w, 7, runRow), nil
 }
 
 func (w world) Run(context.Context, uuid.UUID) (jobs.RunDetail, error) {
@@ -158,7 +158,7 @@ func (w world) Run(context.Context, uuid.UUID) (jobs.RunDetail, error) {
 }
 
 func (w world) Periods(context.Context, jobs.PeriodFilter) ([]jobs.PeriodRecord, error) {
-	return rows(w, 8, period), nil
+	return some(w, 8, period), nil
 }
 
 func period(p *jobs.PeriodRecord, i int) {
@@ -179,7 +179,7 @@ func (w world) Queue(context.Context) (jobs.QueueState, error) {
 }
 
 func (w world) Calendar(context.Context, string, time.Time, time.Time) ([]jobs.PeriodDay, error) {
-	return rows[jobs.PeriodDay](w, 9, nil), nil
+	return some[jobs.PeriodDay](w, 9, nil), nil
 }
 
 // asked is what the pages read of approvals, and keyring of keys: their lists have the name of another.
@@ -194,7 +194,7 @@ func request(r *approvals.Request, i int) {
 }
 
 func (w asked) List(context.Context, approvals.Filter) ([]approvals.Request, error) {
-	return rows(w.world, 5, request), nil
+	return some(w.world, 5, request), nil
 }
 
 func (w asked) Get(context.Context, int64) (approvals.Request, error) {
@@ -206,10 +206,14 @@ func (w asked) SingleOperator(context.Context) (bool, error) { return false, nil
 type keyring struct{ world }
 
 func (w keyring) List(context.Context) ([]keys.Key, error) {
-	return rows(w.world, 2, func(k *keys.Key, i int) {
+	return some(w.world, 2, func(k *keys.Key, i int) {
 		k.ID, k.Role = pick(i, "abcdefghijkl", "mnopqrstuvwx"), pick(i, keys.Operator, keys.Reader)
 		if i == 0 {
 			k.RevokedAt, k.ExpiresAt = nil, nil
 		}
 	}), nil
+}
+
+func (w world) Why(context.Context, string, string) (jobs.Why, error) {
+	return only[jobs.Why](w, jobs.ErrUnknownJob, nil)
 }

@@ -13,6 +13,7 @@ var forbidden = map[string]*regexp.Regexp{
 	"a style that isn't in app.css":         regexp.MustCompile(`(?i)\sstyle\s*=|<style\b`),
 	"a handler in an attribute":             regexp.MustCompile(`(?i)[\s"']on[a-z]+\s*=|\bhx-on|javascript:`),
 	"a script without a file":               regexp.MustCompile(`(?i)<script(?:>|\s[^>]*>)`),
+	"a header in the page":                  regexp.MustCompile(`(?i)http-equiv`),
 	"markup that isn't escaped":             regexp.MustCompile(`\|\s*(?:safe|html|js|urlquery)\b`),
 	"an address that doesn't pass the base": regexp.MustCompile(`(?i)\b(?:href|src|action|formaction|poster|srcset|data|data-hx-(?:get|post|put|patch|delete))=("(?:\{\{[^}]*\}\}|[^"])*"|'[^']*'|[^\s>"']+)`),
 }
