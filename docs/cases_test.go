@@ -22,7 +22,8 @@ func TestEveryCaseHasItsLineAndATest(t *testing.T) {
 			want = append(want, strconv.Itoa(n))
 		}
 	}
-	for _, row := range rows(read(t, "cases.md")) {
+	production, _, _ := strings.Cut(read(t, "cases.md"), "\n## ")
+	for _, row := range rows(production) {
 		got = append(got, row[0])
 		if len(row) != 4 || row[1] == "" || !strings.HasSuffix(row[2], ".") || !named.MatchString(row[3]) {
 			t.Errorf("case %s: want whom it bit, a sentence and a test", row[0])
@@ -30,6 +31,29 @@ func TestEveryCaseHasItsLineAndATest(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("cases %v, want %v", got, want)
+	}
+}
+
+// Every complaint about a page has its line, in its place: with a test, or with why there is none.
+func TestEveryComplaintHasItsLineAndATestOrSaysWhyNot(t *testing.T) {
+	t.Parallel()
+	const complaints, untested = 45, 4
+	left := 0
+	lines := rows(section(t, read(t, "cases.md"), "What people ask of dashboards"))
+	for i, row := range lines {
+		if len(row) != 3 || row[0] != strconv.Itoa(i+1) || !strings.HasSuffix(row[1], ".") && !strings.HasSuffix(row[1], "?") {
+			t.Errorf("line %d: %q, want a number and a sentence", i+1, row)
+			continue
+		}
+		switch reason, ok := strings.CutPrefix(row[2], "left: "); {
+		case ok && strings.HasSuffix(reason, "."):
+			left++
+		case ok || !named.MatchString(row[2]):
+			t.Errorf("complaint %s: want a test, or left: and why", row[0])
+		}
+	}
+	if len(lines) != complaints || left > untested {
+		t.Errorf("%d complaints of which %d have no test, want %d and %d at most", len(lines), left, complaints, untested)
 	}
 }
 

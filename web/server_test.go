@@ -115,7 +115,6 @@ func TestVendoredFilesAreAsPublished(t *testing.T) {
 		"ui/static/ahn.woff2":         "18b2a1a39a2fa298b0ba5390aca68462669826c90925656f1c1f6796e0e1bbaf",
 		"ui/static/ahm.woff2":         "2706b1ee4f452e744ea91f7e4908cbde9c5d35521bf5ffffc71a382a2de89613",
 		"ui/static/htmx-4.0.1.min.js": "a0abb04f2f45a1f89d1d4844023245537e5e6014c87b144553e0607b4cc32130",
-		"testdata/axe-4.14.1.min.js":  "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c",
 	} {
 		b, err := os.ReadFile(name)
 		if err != nil {

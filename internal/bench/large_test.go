@@ -120,7 +120,7 @@ func median(ds []time.Duration) time.Duration {
 // TestALongHistorySlowsNothingDown: planner, start, the loops of a replica and all lists beside ten million finished runs. What
 // each statement reads is bounded, and none reads through the history.
 func TestALongHistorySlowsNothingDown(t *testing.T) {
-	url := roomy(t)
+	url := roomy(t, *large)
 	begun := time.Now()
 	fillHistory(t, url, *large)
 	t.Logf("%d runs made in %s", *large, time.Since(begun).Round(time.Second))
@@ -146,9 +146,9 @@ func TestALongHistorySlowsNothingDown(t *testing.T) {
 }
 
 // roomy is a migrated database: in memory, as others, or on a disk when it needs room.
-func roomy(t *testing.T) string {
+func roomy(t *testing.T, runs int) string {
 	t.Helper()
-	if *large <= 1_000_000 {
+	if runs <= 1_000_000 {
 		return pgtest.URL(t)
 	}
 	dir, err := os.MkdirTemp("", "pawl-large-") //nolint:usetesting // t.TempDir is closed to the user that Postgres runs as

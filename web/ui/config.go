@@ -37,7 +37,7 @@ type Config struct {
 	Keys      Keys      // nil: there are none here
 	Acts      Acts      // nil: read only
 
-	API       bool      // the lock API is served too: there is a description of it
+	API bool // the lock API is served too: there is a description of it
 
 	Who      func(*http.Request) (User, error)                 // [ErrSignIn], a [*RefusedError], or any other error: it can't be known now
 	SignIn   func(*http.Request, string) (*http.Cookie, error) // the cookie for a key that was pasted; nil: nobody signs in here

@@ -1,12 +1,8 @@
 package web_test
 
 import (
-	"fmt"
 	"net/http"
-	"os"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 
 	"pawl/web"
 )
@@ -15,23 +11,6 @@ import (
 func describedServer(t *testing.T) string {
 	t.Helper()
 	return serve(t, web.Handler(web.Config{API: struct{ web.API }{}, Insecure: true})).URL
-}
-
-func TestTheReferencePageIsAccessibleInBothThemesAndAllWidths(t *testing.T) {
-	t.Parallel()
-	axe, err := os.ReadFile("testdata/axe-4.14.1.min.js")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url, ctx := describedServer(t), browser(t)
-	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{1280, 390, 320} {
-			t.Run(fmt.Sprintf("%s %d", scheme, width), func(t *testing.T) {
-				do(ctx, t, chromedp.EmulateViewport(width, 900), theme(scheme), chromedp.Navigate(url+"/docs"))
-				check(ctx, t, string(axe), width)
-			})
-		}
-	}
 }
 
 func TestTheDescriptionIsOpenToAll(t *testing.T) {
