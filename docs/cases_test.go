@@ -62,7 +62,7 @@ func TestPeriodsComeInByOneStatement(t *testing.T) {
 	t.Parallel()
 	var found []string
 	err := filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || strings.HasSuffix(file, "_test.go") || !slices.Contains([]string{".go", ".sql"}, filepath.Ext(file)) {
+		if err != nil || d.IsDir() || strings.HasSuffix(file, "_test.go") || strings.Contains(file, "/testdata/") || !slices.Contains([]string{".go", ".sql"}, filepath.Ext(file)) {
 			return err
 		}
 		for range strings.Count(read(t, file), "insert into pawl.periods") {

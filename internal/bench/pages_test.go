@@ -151,7 +151,7 @@ func openPages(t *testing.T, url string, s *sent) *pages {
 	t.Cleanup(locks.Close)
 	store := keys.New(pool)
 	return &pages{web.Config{
-		Locks: locks, Jobs: jobs.NewHistory(pool), Approvals: approvals.New(pool, nil), Acts: web.NewActs(pool, store, nil), Keys: store,
+		Locks: locks, Jobs: jobs.NewHistory(pool), Approvals: approvals.New(pool, nil), Acts: web.NewActs(jobs.NewOperator(pool), approvals.New(pool, nil), store), Keys: store,
 	}}
 }
 

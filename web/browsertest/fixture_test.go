@@ -53,7 +53,7 @@ func open(t *testing.T, sql, base string) *shop {
 	t.Cleanup(locks.Close)
 	s := &shop{Pool: pool, Locks: locks, Keys: keys.New(pool), Asked: approvals.New(pool, nil)}
 	h := web.Handler(web.Config{
-		Locks: locks, Jobs: jobs.NewHistory(pool), Approvals: s.Asked, Acts: web.NewActs(pool, s.Keys, nil), API: locks, Keys: s.Keys,
+		Locks: locks, Jobs: jobs.NewHistory(pool), Approvals: s.Asked, Acts: web.NewActs(jobs.NewOperator(pool), s.Asked, s.Keys), API: locks, Keys: s.Keys,
 		Version: "test", Database: "orders", BasePath: base,
 	})
 	s.srv = httptest.NewServer(s.noted(h))

@@ -30,7 +30,8 @@ type cell struct {
 	Column int    // Monday is 1; 0: it follows the one before
 }
 
-const mostCells = 400
+// mostCells bounds what one page shows; the newest are kept.
+const mostCells = 200
 
 // stretchOf is how far a job's calendar reaches, by what its periods are.
 func stretchOf(period string) (back, ahead time.Duration) {
@@ -57,9 +58,13 @@ func (u *UI) readCalendar(ctx context.Context, job, period string, to time.Time)
 		to = now.Add(ahead)
 	}
 	c := calendar{From: to.Add(-back - ahead), To: to, ByDay: period == "day"}
-	c.Days = panel(ctx, mostCells, func(ctx context.Context, _ int) ([]jobs.PeriodDay, error) {
-		return u.cfg.Jobs.Calendar(ctx, job, c.From, c.To)
+	c.Days = panel(ctx, mostCells, func(ctx context.Context, n int) ([]jobs.PeriodDay, error) {
+		days, err := u.cfg.Jobs.Calendar(ctx, job, c.From, c.To)
+		return days[max(0, len(days)-n+1):], err
 	})
+	if len(c.Days.Rows) == mostCells {
+		c.From = c.Days.Rows[0].Start
+	}
 	c.Before = c.From.Format(time.RFC3339)
 	if to.Before(now.Add(ahead)) {
 		c.After = to.Add(back + ahead).Format(time.RFC3339)

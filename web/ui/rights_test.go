@@ -17,8 +17,8 @@ import (
 // free are the routes that change nothing but the reader's own cookies.
 var free = []string{"/ui/sign-in", "/ui/sign-out", "/ui/prefs/theme", "/ui/prefs/zone"}
 
-// filled is a route's address with names in it that exist in days.
-func filled(pattern string) string {
+// addressOf is a route's address with names in it that exist in days.
+func addressOf(pattern string) string {
 	key := map[bool]string{true: "2026-01-02", false: "2026-01-01"}[strings.HasSuffix(pattern, "/retry")]
 	return strings.NewReplacer("{name}", "ledger", "{job}", "settle", "{key}", key, "{id}", "1", "{hash}", "x", "{file}", "app.css", "{run}", "1").Replace(pattern)
 }
@@ -71,7 +71,7 @@ func TestAReaderAndAReadOnlyPageChangeNothing(t *testing.T) {
 				"decision": {"approve"}, "note": {"yes"}, "owe": {"none"}, "job": {"settle"}, "owed": {"1"}, "from": {"2025-12-01"}, "to": {"2025-12-01"}, "name": {"n"}, "role": {"reader"},
 			}
 			for _, r := range acts() {
-				path := filled(r.Pattern)
+				path := addressOf(r.Pattern)
 				got := s.get(t, c.who, path)
 				if r.Method == http.MethodPost {
 					got = s.post(t, c.who, path, form)
@@ -90,7 +90,7 @@ func TestAReaderAndAReadOnlyPageChangeNothing(t *testing.T) {
 				if r.Method != http.MethodGet || r.Role != keys.Reader || r.Acts {
 					continue
 				}
-				got := s.get(t, c.who, filled(r.Pattern))
+				got := s.get(t, c.who, addressOf(r.Pattern))
 				for _, f := range regexp.MustCompile(`<form[^>]*method="post"[^>]*action="([^"]*)"`).FindAllStringSubmatch(got.body, -1) {
 					if !slices.Contains(free, f[1]) {
 						t.Errorf("%s has a form that sends to %s", r.Pattern, f[1])
@@ -173,7 +173,7 @@ func TestNothingOnAnyPageLeavesTheBasePath(t *testing.T) {
 		if r.Method != http.MethodGet || r.Role == "" {
 			continue
 		}
-		path := "/a/b" + filled(r.Pattern)
+		path := "/a/b" + addressOf(r.Pattern)
 		got := s.get(t, "bob", path)
 		if got.status != http.StatusOK {
 			continue // of those that have no such thing here
