@@ -27,7 +27,7 @@ func Routes() []Route {
 			{Method: http.MethodGet, Pattern: "/ui/periods/{job}", Role: keys.Reader, serve: (*UI).periods},
 			{Method: http.MethodGet, Pattern: "/ui/periods/{job}/{key}", Role: keys.Reader, serve: (*UI).period},
 			{Method: http.MethodGet, Pattern: "/ui/runs", Role: keys.Reader, serve: (*UI).runs},
-			{Method: http.MethodGet, Pattern: "/ui/runs/{run}", Role: keys.Reader, serve: (*UI).run},
+			{Method: http.MethodGet, Pattern: "/ui/runs/{id}", Role: keys.Reader, serve: (*UI).run},
 			{Method: http.MethodGet, Pattern: "/ui/queue", Role: keys.Reader, serve: (*UI).queue},
 		},
 		lockRoutes(),

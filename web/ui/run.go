@@ -20,7 +20,7 @@ type runPage struct {
 }
 
 func (u *UI) run(q *request) error {
-	id, err := uuid.Parse(q.args["run"])
+	id, err := uuid.Parse(q.args["id"])
 	if err != nil {
 		return notFound("There is no run of that id: an id is a UUID.")
 	}
