@@ -37,7 +37,7 @@ func fill(v reflect.Value, name string, n int, bare bool) {
 		*x = 90 * time.Second
 		return
 	}
-	switch v.Kind() {
+	switch v.Kind() { //nolint:exhaustive // the kinds that rows have
 	case reflect.Pointer:
 		if !bare {
 			v.Set(reflect.New(v.Type().Elem()))
