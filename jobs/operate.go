@@ -29,11 +29,38 @@ var (
 	ErrPeriodState = errors.New("jobs: not possible in the period's state")
 	// ErrNoReason is returned where a reason is required and none was given.
 	ErrNoReason = errors.New("jobs: reason is empty: say why, for the audit")
+	// ErrChanged is returned when what a person saw before the act, see [Seen], is no longer so.
+	ErrChanged = errors.New("jobs: it has changed meanwhile")
 	// ErrTooMany is returned when an act would owe more periods at once than is sane.
 	ErrTooMany = errors.New("jobs: too many periods at once")
 )
 
 const stateRunning = "running"
+
+// By says who acts, why, and on what they saw.
+type By struct {
+	Actor  string
+	Reason string // for the audit; empty where nobody asked for one
+	Seen   Seen
+}
+
+// Seen is what a person saw before they decided to act. Nothing is done if it is no longer so, see [ErrChanged]; what is zero
+// isn't compared.
+type Seen struct {
+	Key      string    // of the period that a tick now would owe
+	Revision int       // of the period
+	State    string    // of the period
+	Token    int64     // of the run that has the period, or had it last
+	PausedAt time.Time // when the job was paused
+	Owed     int       // how many periods a backfill owes
+}
+
+func (s Seen) period(job string, now latest) error {
+	if s.Revision != 0 && s.Revision != now.revision || s.State != "" && s.State != now.state || s.Token != 0 && s.Token != now.token {
+		return fmt.Errorf("%w: %s %s is %s now, as revision %d with token %d", ErrChanged, job, now.key, now.state, now.revision, now.token)
+	}
+	return nil
+}
 
 // operate runs f in one transaction with the job's schedule row locked.
 func operate(ctx context.Context, pool *pgxpool.Pool, job string, f func(ctx context.Context, tx pgx.Tx, p *planned) error) error {

@@ -45,6 +45,8 @@ func BackfillList(ctx context.Context, pool *pgxpool.Pool, job, from, to string,
 // BackfillConfig says who owes a range again, and with what.
 type BackfillConfig struct {
 	Actor  string            // goes into the audit
+	Reason string            // for the audit; empty where nobody asked for one
+	Seen   Seen              // how many periods are owed
 	Params map[string]string // by name, as text, for each period that is owed; as in [TriggerConfig]
 }
 
@@ -65,6 +67,9 @@ func Backfill(ctx context.Context, pool *pgxpool.Pool, job, from, to string, c B
 		for i := range fresh {
 			fresh[i].Params = given
 		}
+		if n := len(keys) + len(fresh); c.Seen.Owed != 0 && c.Seen.Owed != n {
+			return fmt.Errorf("%w: %s to %s of %s would owe %d periods now", ErrChanged, from, to, job, n)
+		}
 		if len(locks) == 0 {
 			return nil
 		}
@@ -76,7 +81,7 @@ func Backfill(ctx context.Context, pool *pgxpool.Pool, job, from, to string, c B
 		queueParams(&b, job, keys, revisions, given)
 		queueOwe(&b, fresh, &[]owed{})
 		b.Queue(rewaitSQL, job, locks, nil) // a dead one may have held others
-		queueAudit(&b, c.Actor, "backfill", job, "", "", "", detail(map[string]any{"from": from, "to": to, "owed": len(keys) + len(fresh), "params": c.Params}))
+		queueAudit(&b, c.Actor, "backfill", job, "", "", c.Reason, detail(map[string]any{"from": from, "to": to, "owed": len(keys) + len(fresh), "params": c.Params}))
 		b.Queue(leaveSQL, locks)
 		return tx.SendBatch(ctx, &b).Close()
 	})

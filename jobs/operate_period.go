@@ -15,6 +15,7 @@ type RerunConfig struct {
 	Reason        string            // required
 	Params        map[string]string // given to it by name; what isn't given is as it was for the revision before
 	RepeatEffects bool              // what was sent to others is sent again, under a new idempotency key
+	Seen          Seen              // of the period
 }
 
 // Rerun owes a complete period once more, as its next revision, and returns that; the old revision stays as it is. It returns
@@ -27,6 +28,9 @@ func Rerun(ctx context.Context, pool *pgxpool.Pool, job, key string, c RerunConf
 	err = operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
 		last, err := complete(ctx, tx, job, key)
 		if err != nil {
+			return err
+		}
+		if err := c.Seen.period(job, last); err != nil {
 			return err
 		}
 		revision = last.revision + 1
@@ -67,6 +71,11 @@ func (p *planned) again(last latest, origin string) periodRow {
 // Retry owes a dead period again, with all its retries. What waited behind it waits on until it is complete, since it comes
 // first. It returns [ErrUnknownJob], [ErrUnknownPeriod], or a [*PeriodStateError] if the period isn't dead.
 func Retry(ctx context.Context, pool *pgxpool.Pool, job, key, actor string) error {
+	return RetryAs(ctx, pool, job, key, By{Actor: actor})
+}
+
+// RetryAs is [Retry] with a reason and what its author saw of the period.
+func RetryAs(ctx context.Context, pool *pgxpool.Pool, job, key string, by By) error {
 	return operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
 		last, err := periodOf(ctx, tx, job, key)
 		if err != nil {
@@ -75,6 +84,9 @@ func Retry(ctx context.Context, pool *pgxpool.Pool, job, key, actor string) erro
 		if last.state != stateDead {
 			return last.refuse(actRetry, job)
 		}
+		if err := by.Seen.period(job, last); err != nil {
+			return err
+		}
 		locks, err := enterAll(ctx, tx, job, last.lock)
 		if err != nil {
 			return err
@@ -82,7 +94,7 @@ func Retry(ctx context.Context, pool *pgxpool.Pool, job, key, actor string) erro
 		var b batch
 		b.Queue(reopenSQL, job, []string{key}, []int{last.revision}, p.runs, "", 0)
 		b.Queue(rewaitSQL, job, locks, nil)
-		queueAudit(&b, actor, "retry", job, key, last.lock, "", "")
+		queueAudit(&b, by.Actor, "retry", job, key, last.lock, by.Reason, "")
 		b.Queue(leaveSQL, locks)
 		return tx.SendBatch(ctx, &b).Close()
 	})
@@ -119,7 +131,12 @@ select name, token, grant_id, holder, key, request_id, acquired_at, expires_at, 
 // swept. What waited behind a dead period goes on. It returns [ErrUnknownJob], [ErrUnknownPeriod], [ErrNoReason], or a
 // [*PeriodStateError] if the period has ended already.
 func Cancel(ctx context.Context, pool *pgxpool.Pool, job, key, actor, reason string) error {
-	if strings.TrimSpace(reason) == "" {
+	return CancelAs(ctx, pool, job, key, By{Actor: actor, Reason: reason})
+}
+
+// CancelAs is [Cancel] with what its author saw of the period: another run of it isn't ended in its place.
+func CancelAs(ctx context.Context, pool *pgxpool.Pool, job, key string, by By) error {
+	if strings.TrimSpace(by.Reason) == "" {
 		return ErrNoReason
 	}
 	return operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, _ *planned) error {
@@ -137,6 +154,9 @@ func Cancel(ctx context.Context, pool *pgxpool.Pool, job, key, actor, reason str
 		if last, err = periodOf(ctx, tx, job, key); err != nil { // as it is now that nobody may change it
 			return err
 		}
+		if err := by.Seen.period(job, last); err != nil {
+			return err
+		}
 		var b batch
 		b.Queue(cancelSQL, job, key, last.revision)
 		switch last.state {
@@ -147,7 +167,7 @@ func Cancel(ctx context.Context, pool *pgxpool.Pool, job, key, actor, reason str
 			return last.refuse(actCancel, job)
 		}
 		b.Queue(rewaitSQL, job, locks, nil)
-		queueAudit(&b, actor, "cancel", job, key, last.lock, reason, detail(map[string]any{"was": last.state, "token": last.token}))
+		queueAudit(&b, by.Actor, "cancel", job, key, last.lock, by.Reason, detail(map[string]any{"was": last.state, "token": last.token}))
 		b.Queue(leaveSQL, locks)
 		if err := tx.SendBatch(ctx, &b).Close(); err != nil {
 			return fmt.Errorf("jobs: cancel %s %s: %w", job, key, err)

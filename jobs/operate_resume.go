@@ -38,6 +38,11 @@ update pawl.periods set ticks = $4::int, last_at = case when $4::int > 1 then $5
 // none ("" too), latest or all, of hours and single ticks only those within the catch-up window; the others stay held. It
 // returns how many are owed, or [ErrUnknownJob], [ErrNotPaused] or [ErrTooMany].
 func Resume(ctx context.Context, pool *pgxpool.Pool, job, actor string, owe schedule.CatchUp) (n int, err error) {
+	return ResumeAs(ctx, pool, job, By{Actor: actor}, owe)
+}
+
+// ResumeAs is [Resume] with a reason and what its author saw: a pause that began at another time isn't ended.
+func ResumeAs(ctx context.Context, pool *pgxpool.Pool, job string, by By, owe schedule.CatchUp) (n int, err error) {
 	if owe == "" {
 		owe = schedule.CatchUpNone
 	}
@@ -48,7 +53,10 @@ func Resume(ctx context.Context, pool *pgxpool.Pool, job, actor string, owe sche
 		if p.pausedAt == nil {
 			return fmt.Errorf("%w: %s", ErrNotPaused, job)
 		}
-		n, err = resume(ctx, tx, p, actor, owe)
+		if seen := by.Seen.PausedAt; !seen.IsZero() && !seen.Equal(*p.pausedAt) {
+			return fmt.Errorf("%w: %s was paused anew at %s", ErrChanged, job, p.pausedAt.UTC().Format(time.RFC3339))
+		}
+		n, err = resume(ctx, tx, p, by, owe)
 		return err
 	})
 	return n, err
@@ -61,7 +69,7 @@ type held struct {
 	at, last        time.Time
 }
 
-func resume(ctx context.Context, tx pgx.Tx, p *planned, actor string, owe schedule.CatchUp) (int, error) {
+func resume(ctx context.Context, tx pgx.Tx, p *planned, by By, owe schedule.CatchUp) (int, error) {
 	locks, err := enterAll(ctx, tx, p.Job, p.Lock)
 	if err != nil {
 		return 0, err
@@ -99,7 +107,7 @@ func resume(ctx context.Context, tx pgx.Tx, p *planned, actor string, owe schedu
 	b.Queue(unmarkSQL, p.Job)
 	b.Queue(rewaitSQL, p.Job, locks, nil)
 	n := len(o.keys) + len(o.fresh)
-	queueAudit(&b, actor, "resume", p.Job, "", "", "", detail(map[string]any{"owe": owe, "owed": n, "paused_at": p.pausedAt}))
+	queueAudit(&b, by.Actor, "resume", p.Job, "", "", by.Reason, detail(map[string]any{"owe": owe, "owed": n, "paused_at": p.pausedAt}))
 	b.Queue(leaveSQL, locks)
 	return n, tx.SendBatch(ctx, &b).Close()
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,6 +19,8 @@ update pawl.periods set not_before = null, priority = 0 where job = $1 and key =
 // TriggerConfig says who triggers a job, and with what.
 type TriggerConfig struct {
 	Actor  string            // goes into the audit
+	Reason string            // for the audit; empty where nobody asked for one
+	Seen   Seen              // the key, and the state of its period if there was one
 	Params map[string]string // by name, as text; what isn't given is as it was given before, or the default
 }
 
@@ -28,6 +31,9 @@ type TriggerConfig struct {
 func Trigger(ctx context.Context, pool *pgxpool.Pool, job string, c TriggerConfig) (key string, err error) {
 	err = operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
 		period := current(p.schedule, p.now)
+		if c.Seen.Key != "" && c.Seen.Key != period.Key {
+			return fmt.Errorf("%w: the current period of %s is %s now", ErrChanged, job, period.Key)
+		}
 		key = period.Key
 		return p.trigger(ctx, tx, period, c)
 	})
@@ -38,6 +44,11 @@ func (p *planned) trigger(ctx context.Context, tx pgx.Tx, period schedule.Period
 	last, err := p.triggered(ctx, tx, period.Key)
 	if err != nil {
 		return err
+	}
+	if last.exists {
+		if err := c.Seen.period(p.Job, last); err != nil {
+			return err
+		}
 	}
 	given, err := p.given(last.params, c.Params)
 	if err != nil {
@@ -67,7 +78,7 @@ func (p *planned) trigger(ctx context.Context, tx pgx.Tx, period schedule.Period
 	}
 	queueParams(&b, p.Job, []string{period.Key}, []int{last.revision}, given)
 	b.Queue(rewaitSQL, p.Job, locks, nil)
-	queueAudit(&b, c.Actor, "trigger", p.Job, period.Key, x.Lock, "", paramDetail(c.Params))
+	queueAudit(&b, c.Actor, "trigger", p.Job, period.Key, x.Lock, c.Reason, paramDetail(c.Params))
 	b.Queue(leaveSQL, locks)
 	return tx.SendBatch(ctx, &b).Close()
 }
