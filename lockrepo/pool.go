@@ -64,6 +64,10 @@ func adapt(cc *pgx.ConnConfig, pooled bool, application string, settings map[str
 	}
 	cc.RuntimeParams["application_name"] = application
 	maps.Copy(cc.RuntimeParams, settings)
+	if settings["default_transaction_read_only"] == "on" && cc.ValidateConnect != nil {
+		// target_session_attrs=read-write would take our own setting for that of a standby.
+		cc.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	}
 }
 
 // withoutPreparing changes a mode that a transaction pooler would break.

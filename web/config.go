@@ -32,6 +32,7 @@ type API interface {
 type Keys interface {
 	Check(ctx context.Context, bearer string) (keys.Key, error)
 	Any(ctx context.Context) (bool, error)
+	List(ctx context.Context) ([]keys.Key, error)
 }
 
 // Locks is what the pages ask of [*lockrepo.Repo].
@@ -45,6 +46,7 @@ type Config struct {
 	Locks     Locks
 	Jobs      Jobs
 	Approvals ui.Approvals                         // nil: the pages show no requests
+	Acts      ui.Acts                              // what people may do on the pages, see [NewActs]; nil: nothing
 	API       API                                  // nil: the lock API is not found
 	Keys      Keys                                 // nil, or no key ever made: everybody may do everything; without Insecure by an address, or a name without a dot
 	MaxHold   time.Duration                        // how long one lease of the lock API may last, renewals included: longer ones are cut; 100 ms or more, default 24 h
@@ -52,6 +54,7 @@ type Config struct {
 	Wrong     func() []string                      // what of the job file can't be used, a line each; nil: there is no file
 	Gatherer  prometheus.Gatherer                  // nil: /metrics is not found
 	Insecure  bool                                 // reachable from elsewhere without a sign-in: the page and the log say so
+	Proxy     *Proxy                               // who signs people in before the pages; nil: nobody
 	User      func(*http.Request) (ui.User, error) // who looks at the pages; nil: who a key says. It may answer [ui.ErrSignIn] or a [*ui.RefusedError]
 	ReadOnly  bool                                 // nobody may do anything on the pages; the lock API has its own roles
 	Cross     *http.CrossOriginProtection          // what other sites may send to the pages; nil: nothing

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
@@ -15,16 +16,23 @@ const keyCookie = "pawl_key"
 // newPages are the pages, which the gate lets people into.
 func newPages(cfg Config, g *gate) *ui.UI {
 	c := ui.Config{
-		Locks: cfg.Locks, Jobs: cfg.Jobs, Approvals: cfg.Approvals, API: cfg.API != nil, Who: g.viewer, ReadOnly: cfg.ReadOnly, Cross: cfg.Cross, Wrong: cfg.Wrong,
+		Locks: cfg.Locks, Jobs: cfg.Jobs, Approvals: cfg.Approvals, Acts: cfg.Acts, API: cfg.API != nil, Who: g.viewer, ReadOnly: cfg.ReadOnly, Cross: cfg.Cross, Wrong: cfg.Wrong,
 		BasePath: cfg.BasePath, Database: cfg.Database, Version: cfg.Version, Logger: cfg.Logger,
 	}
-	if cfg.Insecure {
-		c.Notice = func() string {
-			return "No sign-in. Unless a key was made, everybody who can reach this address can read and do everything here" + also(cfg.API != nil) + "."
+	c.Notice = func() string {
+		if !cfg.Insecure || !g.keysInUse(context.Background()).None {
+			return ""
 		}
+		return "No sign-in. As long as no key is made, everybody who can reach this address can read and do everything here" + also(cfg.API != nil) + "."
 	}
-	if cfg.User != nil {
+	switch {
+	case cfg.User != nil:
 		c.Who = cfg.User
+	case cfg.Proxy != nil:
+		c.Who = cfg.Proxy.before(g.viewer)
+	}
+	if cfg.Keys != nil {
+		c.Keys = cfg.Keys
 	}
 	if cfg.User == nil && cfg.Keys != nil {
 		c.SignIn = func(r *http.Request, bearer string) (*http.Cookie, error) { return g.signIn(r, bearer, cfg.BasePath) }

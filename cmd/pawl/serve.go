@@ -35,6 +35,7 @@ type serveFlags struct {
 	concurrency                    int
 	grace, ttl, maxHold, patience  time.Duration
 	holder                         string
+	pages                          pageFlags
 }
 
 // compiledIn are the jobs that this binary brings along.
@@ -89,6 +90,7 @@ again too.`,
 	fs.StringVar(&f.tlsCert, "tls-cert", "", "the certificate to serve --listen with, and those that vouch for it, as a PEM file")
 	fs.StringVar(&f.tlsKey, "tls-key", "", "the key of the certificate, as a PEM file")
 	fs.BoolVar(&f.insecure, "insecure-no-auth", false, "listen beyond loopback without any key: whoever reaches it may hold and release every lock")
+	f.pages.add(fs)
 	fs.DurationVar(&f.maxHold, "max-hold", 24*time.Hour, "how long one lease of the API may last, renewals included, 1s or more")
 	f.concurrency = 10
 	fs.Var(&between{&f.concurrency, 1, 1000}, "concurrency", "runs at a time, 1 to 1000")
@@ -138,8 +140,9 @@ func (f *serveFlags) check() error {
 		return usage("--tls-cert is %q without --tls-key: give the file of its key too", f.tlsCert)
 	case f.tlsCert == "" && f.tlsKey != "":
 		return usage("--tls-key is %q without --tls-cert: give the file of its certificate too", f.tlsKey)
-	case f.listen == "":
-		return nil
+	}
+	if err := f.pages.check(); err != nil || f.listen == "" {
+		return err
 	}
 	return f.checkListen(true) // only whether it is an address: the rest depends on whether there are keys
 }

@@ -14,14 +14,9 @@ import (
 
 	"pawl/examples/settlement"
 	"pawl/jobs"
-	"pawl/lockrepo"
-	"pawl/lockrepo/approvals"
 	"pawl/migrations"
 	"pawl/web"
 )
-
-// pageConns is the pool of the page, apart from the jobs': work that holds every connection doesn't blind people.
-const pageConns = 4
 
 // service is one process that runs jobs and serves the API and the page.
 type service struct {
@@ -47,7 +42,7 @@ func newService(ctx context.Context, db, direct *database, f serveFlags, file *s
 	if s.page, err = newPage(ctx, db.pool, registry, log); err != nil {
 		return s, err
 	}
-	if err := s.page.locks.Adopt(ctx, false); err != nil { // a copy that was restored elsewhere is refused here
+	if err := s.page.adopt(ctx); err != nil { // a copy that was restored elsewhere is refused here
 		return s, err
 	}
 	example := settlement.New(settlement.Config{})
@@ -103,7 +98,11 @@ func (s *service) offer(ctx context.Context, base *pgxpool.Pool, registry *prome
 	case closed && far && s.certificate == nil:
 		s.log.WarnContext(ctx, "keys come in plain text to an address that other machines reach: give --tls-cert and --tls-key, or let only a proxy that speaks TLS reach it")
 	}
-	s.page.cfg.API, s.page.cfg.Keys, s.page.cfg.MaxHold = s.api.locks, s.api.keys, f.maxHold
+	s.page.cfg.API, s.page.cfg.MaxHold = s.api.locks, f.maxHold
+	s.page.admit(s.api.keys)
+	if err := f.pages.apply(&s.page.cfg); err != nil {
+		return err
+	}
 	s.page.cfg.Insecure = f.insecure && !closed
 	return nil
 }
@@ -195,43 +194,4 @@ func (s *service) close() {
 		s.api.close()
 	}
 	s.file.close()
-}
-
-// page is what people look at.
-type page struct {
-	pool  *pgxpool.Pool
-	locks *lockrepo.Repo
-	cfg   web.Config
-	log   *slog.Logger
-}
-
-func newPage(ctx context.Context, base *pgxpool.Pool, registry *prometheus.Registry, log *slog.Logger) (*page, error) {
-	pool, err := lockrepo.OwnPool(ctx, base.Config(), "pawl page", pageConns, nil)
-	if err != nil {
-		return nil, err
-	}
-	locks, err := lockrepo.New(lockrepo.Config{Pool: pool, Logger: log}) //nolint:contextcheck // heartbeats end with Close
-	if err != nil {
-		pool.Close()
-		return nil, err
-	}
-	history := jobs.NewHistory(pool)
-	registry.MustRegister(jobs.NewCollector(history))
-	cfg := web.Config{
-		Locks: locks, Jobs: history, Approvals: approvals.New(pool, log), Gatherer: registry, Version: thisBuild().Version, Logger: log,
-	}
-	return &page{pool: pool, locks: locks, cfg: cfg, log: log}, nil
-}
-
-func (g *page) serve(ctx context.Context, ln net.Listener) error {
-	return web.ServeListener(ctx, ln, web.Handler(g.cfg), g.log)
-}
-
-func (g *page) serveHealth(ctx context.Context, ln net.Listener) error {
-	return web.ServeListener(ctx, ln, web.HealthHandler(g.cfg), g.log)
-}
-
-func (g *page) close() {
-	g.locks.Close()
-	g.pool.Close()
 }

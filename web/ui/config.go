@@ -30,11 +30,13 @@ var ErrSignIn = errors.New("ui: sign in first")
 
 // Config is what the pages show, and to whom.
 type Config struct {
-	Locks Locks
-	Jobs  Jobs
+	Locks     Locks
+	Jobs      Jobs
+	Approvals Approvals // nil: there are none here
+	Keys      Keys      // nil: there are none here
+	Acts      Acts      // nil: read only
 
-	Approvals Approvals // nil: nobody asks for anything here
-	API       bool      // the lock API is served too: there is a description of it
+	API bool // the lock API is served too: there is a description of it
 
 	Who      func(*http.Request) (User, error)                 // [ErrSignIn], a [*RefusedError], or any other error: it can't be known now
 	SignIn   func(*http.Request, string) (*http.Cookie, error) // the cookie for a key that was pasted; nil: nobody signs in here
@@ -55,6 +57,7 @@ func (c Config) withDefaults() Config {
 	if c.BasePath = strings.Trim(c.BasePath, "/"); c.BasePath != "" {
 		c.BasePath = "/" + c.BasePath
 	}
+	c.ReadOnly = c.ReadOnly || c.Acts == nil
 	if c.Wrong == nil {
 		c.Wrong = func() []string { return nil }
 	}

@@ -8,7 +8,6 @@ import (
 
 	"pawl/jobs"
 	"pawl/lockrepo"
-	"pawl/lockrepo/approvals"
 )
 
 // Locks is what the pages ask of [*lockrepo.Repo].
@@ -23,6 +22,7 @@ type Locks interface {
 	TenureCounts(ctx context.Context, lock string) (ended, live int, err error)
 	Waiters(ctx context.Context, lock string, limit int) ([]lockrepo.Waiter, error)
 	Audit(ctx context.Context, f lockrepo.AuditFilter) ([]lockrepo.AuditEntry, error)
+	AuditActions(ctx context.Context) ([]string, error)
 }
 
 // Jobs is what the pages ask of [*jobs.History].
@@ -36,9 +36,6 @@ type Jobs interface {
 	Why(ctx context.Context, job, key string) (jobs.Why, error)
 	Queue(ctx context.Context) (jobs.QueueState, error)
 	Calendar(ctx context.Context, job string, from, to time.Time) ([]jobs.PeriodDay, error)
-}
-
-// Approvals is what the pages ask of [*approvals.Store].
-type Approvals interface {
-	List(ctx context.Context, f approvals.Filter) ([]approvals.Request, error)
+	Latest(ctx context.Context, job, key string) (jobs.PeriodRecord, error)
+	Current(ctx context.Context, job string) (key string, err error)
 }

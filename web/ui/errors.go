@@ -34,9 +34,12 @@ func stale(detail, href, link string) *RefusedError {
 func refusalOf(err error) *RefusedError {
 	var known *RefusedError
 	var state *jobs.PeriodStateError
+	act := actRefusal(err)
 	switch {
 	case errors.As(err, &known):
 		return known
+	case act != nil:
+		return act
 	case errors.As(err, &state):
 		return &RefusedError{Status: http.StatusConflict, Title: "Not in this state", Detail: sentence(state.Error())}
 	case errors.Is(err, jobs.ErrUnknownJob):

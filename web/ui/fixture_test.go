@@ -14,6 +14,7 @@ import (
 	"pawl/internal/pgtest"
 	"pawl/jobs"
 	"pawl/lockrepo"
+	"pawl/lockrepo/approvals"
 	"pawl/web"
 )
 
@@ -71,7 +72,9 @@ func on(t *testing.T, pool *pgxpool.Pool, change func(*web.Config)) *httptest.Se
 	}
 	t.Cleanup(locks.Close)
 	history := jobs.NewHistory(pool)
-	cfg := web.Config{Locks: locks, Jobs: history, API: locks, Version: "test", Database: "orders"}
+	cfg := web.Config{
+		Locks: locks, Jobs: history, Approvals: approvals.New(pool, nil), Acts: web.NewActs(jobs.NewOperator(pool), approvals.New(pool, nil), nil), API: locks, Version: "test", Database: "orders",
+	}
 	if change != nil {
 		change(&cfg)
 	}

@@ -95,9 +95,10 @@ func seq(n int64) template.HTML {
 
 func functions() template.FuncMap {
 	return template.FuncMap{
-		"dur": dur, "gap": func(to, from time.Time) string { return gap(to.Sub(from)) }, "comma": comma, "counted": counted, "plural": plural,
+		"dur": dur, "gap": func(to, from time.Time) string { return gap(to.Sub(from)) }, "comma": comma, "comma64": func(n int) string { return comma(int64(n)) }, "counted": counted, "plural": plural,
+		"details": facts, "named": named, "names": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 		"seq": seq, "short": short, "pick": pick, "list": func(p *page, more bool, name, value string) cut { return cut{p, more, name, value} },
-		"oneline": oneLine, "comma64": func(n int) string { return comma(int64(n)) }, "many": func(n int64) string { return counted(int(n)) },
+		"oneline": oneLine, "many": func(n int64) string { return counted(int(n)) },
 		"since": func(now, t time.Time) string { return dur(now.Sub(t)) },
 		"iso":   func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") },
 		"full":  func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 UTC") },

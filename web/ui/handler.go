@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"pawl/lockrepo/keys"
 )
 
 // UI serves the pages: / and everything below /ui/.
@@ -78,6 +80,8 @@ func (u *UI) admit(q *request, route Route) (err error) {
 			Status: http.StatusForbidden, Title: "Not yours to do",
 			Detail: "You are a " + q.user.Role + ", and this needs an " + route.Role + ": ask somebody who is one, or sign in with another key.",
 		}
+	case route.Decides && !q.user.Approver && !q.user.may(keys.Operator):
+		return &RefusedError{Status: http.StatusForbidden, Title: "Not yours to decide", Detail: "You are a " + q.user.Role + " who may not approve: ask somebody whose key was made with that right."}
 	case route.Acts && u.cfg.ReadOnly:
 		return &RefusedError{Status: http.StatusForbidden, Title: "Read only", Detail: "This page was started read only: nothing can be changed here."}
 	}

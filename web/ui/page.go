@@ -43,6 +43,7 @@ type page struct {
 	User     User
 	Acts     bool // the user may act here
 	SignIn   bool // people sign in with a key
+	Keys     bool // the user may see the keys
 	API      bool // the lock API is described at /docs
 }
 
@@ -53,7 +54,7 @@ func (u *UI) page(q *request, v view) *page {
 	return &page{
 		view: v, Self: u.cfg.BasePath + q.r.URL.RequestURI(), Base: u.cfg.BasePath, Static: u.cfg.BasePath + StaticPath(), Database: u.cfg.Database,
 		Version: u.cfg.Version, Notice: u.cfg.Notice(), Theme: themeOf(q.r), Zone: zoneOf(q.r), User: q.user,
-		Acts: q.user.may("operator") && !u.cfg.ReadOnly, SignIn: u.cfg.SignIn != nil, API: u.cfg.API,
+		Acts: q.user.may("operator") && !u.cfg.ReadOnly, SignIn: u.cfg.SignIn != nil, Keys: q.user.may("operator") && u.cfg.Keys != nil, API: u.cfg.API,
 	}
 }
 

@@ -13,6 +13,7 @@ type Route struct {
 	Pattern string // segments; {name} stands for one, percent-encoded as it may be
 	Role    string // the least that a user needs; empty: open to all
 	Acts    bool   // it changes something: never where everything is read only
+	Decides bool   // it decides what others ask for: who may approve may, and an operator, whatever else Role lets in
 
 	serve func(*UI, *request) error
 }

@@ -18,6 +18,8 @@ func Routes() []Route {
 			{Method: http.MethodPost, Pattern: "/ui/prefs/theme", serve: (*UI).setTheme},
 			{Method: http.MethodPost, Pattern: "/ui/prefs/zone", serve: (*UI).setZone},
 		},
+		actRoutes(),
+		recordRoutes(),
 		{{Method: http.MethodGet, Pattern: "/ui/locks", Role: keys.Reader, serve: (*UI).locks}},
 		{
 			{Method: http.MethodGet, Pattern: "/ui/jobs", Role: keys.Reader, serve: (*UI).jobs},
