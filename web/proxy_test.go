@@ -71,7 +71,7 @@ func TestThePagesWarnUntilTheFirstKeyIsMade(t *testing.T) {
 	pool := pgtest.New(t)
 	store := lockkeys.New(pool)
 	srv := on(t, pool, func(c *web.Config) { c.Keys, c.Insecure = store, true })
-	const warning = "No sign-in."
+	const warning = "No sign-in. As long as no key is made"
 	if got := send(t, http.MethodGet, srv.URL+"/ui/locks"); !strings.Contains(got.body, warning) {
 		t.Errorf("no warning: %s", got.body)
 	}
