@@ -88,7 +88,7 @@ func withDemo(ctx context.Context, pawl, dir string, say io.Writer, fn func(url 
 	lines := bufio.NewScanner(text)
 	failed := errors.New("the demo ended before its page was there")
 	for lines.Scan() {
-		fmt.Fprintln(say, lines.Text())
+		_, _ = fmt.Fprintln(say, lines.Text())
 		if m := served.FindStringSubmatch(lines.Text()); m != nil {
 			failed = fn(m[1])
 			break
@@ -121,7 +121,7 @@ func shootAll(ctx context.Context, url, dir, out string, say io.Writer) error {
 			if err := small(file, png); err != nil {
 				return err
 			}
-			fmt.Fprintln(say, file)
+			_, _ = fmt.Fprintln(say, file)
 		}
 	}
 	return nil
