@@ -26,7 +26,7 @@ func browser(t *testing.T) context.Context {
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-sync", true), chromedp.UserDataDir(t.TempDir()))
 	alloc, stop := chromedp.NewExecAllocator(t.Context(), opts...)
-	ctx, cancel := context.WithTimeout(alloc, 4*time.Minute)
+	ctx, cancel := context.WithTimeout(alloc, 8*time.Minute)
 	t.Cleanup(func() { cancel(); stop() })
 	return tab(ctx, t)
 }

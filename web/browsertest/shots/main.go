@@ -33,7 +33,7 @@ var pictures = []picture{
 	{name: "overview", at: "", height: 1000},
 	{name: "lock", at: "ui/locks/job:settlement", height: 900},
 	{name: "job", at: "ui/jobs/settlement", height: 860},
-	{name: "run", at: "ui/jobs/settlement", link: `a[href*="/ui/runs/"]`, height: 900},
+	{name: "run", at: "ui/runs?job=settlement&state=lost", link: `#main a[href*="/ui/runs/"]`, height: 1000},
 }
 
 func main() {
