@@ -15,6 +15,7 @@ import (
 type keysPage struct {
 	Keys Panel[keys.Key]
 	Now  time.Time
+	Next string // the place after which the next page begins; empty: this is the last
 }
 
 // Ended tells that a key isn't taken any more.
@@ -22,21 +23,25 @@ func (p keysPage) Ended(k keys.Key) bool {
 	return k.RevokedAt != nil || k.ExpiresAt != nil && !k.ExpiresAt.After(p.Now)
 }
 
-const mostKeys = 1000
+// place is where a key stands in the list: its name is unique.
+func (p keysPage) place(k keys.Key) string { return pick(p.Ended(k), "1", "0") + k.Name }
 
 func (u *UI) keys(q *request) error {
 	if u.cfg.Keys == nil {
 		return notFound("There are no keys here.")
 	}
-	data := share(q.r.Context(), u.shared, "keys", func(ctx context.Context) keysPage {
+	after := q.r.URL.Query().Get("after")
+	data := share(q.r.Context(), u.shared, "keys?"+after, func(ctx context.Context) keysPage {
 		p := keysPage{Now: time.Now().UTC().Truncate(time.Minute)}
-		p.Keys = panel(ctx, mostKeys, func(ctx context.Context, _ int) ([]keys.Key, error) {
+		p.Keys = panel(ctx, perPage, func(ctx context.Context, _ int) ([]keys.Key, error) {
 			all, err := u.cfg.Keys.List(ctx)
-			slices.SortStableFunc(all, func(a, b keys.Key) int {
-				return strings.Compare(pick(p.Ended(a), "1", "0")+a.Name, pick(p.Ended(b), "1", "0")+b.Name)
-			})
+			all = slices.DeleteFunc(all, func(k keys.Key) bool { return p.place(k) <= after })
+			slices.SortFunc(all, func(a, b keys.Key) int { return strings.Compare(p.place(a), p.place(b)) })
 			return all, err
 		})
+		if p.Keys.More {
+			p.Next = p.place(p.Keys.Rows[len(p.Keys.Rows)-1])
+		}
 		return p
 	})
 	return u.render(q, view{Name: "keys", Title: "Keys", Nav: "keys", Data: data})

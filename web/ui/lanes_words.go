@@ -3,6 +3,8 @@ package ui
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -80,6 +82,21 @@ func (u *UI) readTimeline(ctx context.Context, f lockrepo.SpanFilter, last time.
 	t.Rows, t.Cut = cutEach(spans, each)
 	return t
 }
+
+// closer shows less time where all that there is happened lately: of a minute's work half an hour would be a dot.
+func (t timeline) closer(now time.Time) timeline {
+	for _, last := range []time.Duration{2 * time.Minute, 10 * time.Minute} {
+		lately := func(s lockrepo.Span) bool { return s.AcquiredAt.After(now.Add(-last)) }
+		if last < t.Last && len(t.Rows) > 0 && !slices.ContainsFunc(t.Rows, func(s lockrepo.Span) bool { return !lately(s) }) {
+			t.Last = last
+			return t
+		}
+	}
+	return t
+}
+
+// Length is how much time is shown, in words.
+func (t timeline) Length() string { return strconv.Itoa(int(t.Last.Minutes())) + " minutes" }
 
 // cutEach leaves the newest spans of each lock, and tells which locks have more.
 func cutEach(spans []lockrepo.Span, each int) (kept []lockrepo.Span, cut []string) {

@@ -86,7 +86,7 @@ func (u *UI) readOverview(ctx context.Context) overviewPage {
 		},
 		func() { p.Holders, p.Late = u.readHolders(ctx) },
 		func() {
-			p.Timeline = u.readTimeline(ctx, lockrepo.SpanFilter{Locks: lanesOverview}, 30*time.Minute, eachOverview)
+			p.Timeline = u.readTimeline(ctx, lockrepo.SpanFilter{Locks: lanesOverview}, 30*time.Minute, eachOverview).closer(p.now)
 		},
 		func() { p.Jobs, p.Trouble = u.readTrouble(ctx) },
 		func() { p.Writers = u.readWriters(ctx, hour, mostWriters) },
