@@ -112,7 +112,8 @@ const (
 	wakeSQL    = `update pawl.lanes set not_before = null where lock = $1`
 )
 
-// listen hears that a lock was released by somebody outside, and lets a delivery that waited for it come at once.
+// listen hears that a lock was released by somebody outside, and lets a delivery that waited for it come at once; and that
+// messages were put into an outbox.
 func (r *Runner) listen(ctx context.Context) (time.Duration, error) {
 	conn, err := r.direct.Acquire(ctx)
 	if err != nil {
@@ -120,15 +121,21 @@ func (r *Runner) listen(ctx context.Context) (time.Duration, error) {
 	}
 	c := conn.Hijack()
 	defer c.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it is given up
-	if _, err := c.Exec(ctx, "listen pawl_released"); err != nil {
-		return time.Second, err
+	for _, sql := range []string{"listen pawl_enqueued", "listen pawl_released"} {
+		if _, err := c.Exec(ctx, sql); err != nil {
+			return time.Second, err
+		}
 	}
 	for {
 		n, err := c.WaitForNotification(ctx)
 		if err != nil {
 			return time.Second, err
 		}
-		if err := r.wake(ctx, n.Payload); err != nil {
+		do := r.wake
+		if n.Channel == "pawl_enqueued" {
+			do = r.enqueued
+		}
+		if err := do(ctx, n.Payload); err != nil {
 			return time.Second, err
 		}
 	}

@@ -98,6 +98,21 @@ delete from pawl.runs where ctid = any (array(
    limit $1))`
 )
 
+// What was done for a period goes when no revision of it is left: a rerun would do it again. What has no outcome stays.
+const (
+	pruneEffectsSQL = `
+delete from pawl.effects where ctid = any (array(
+  select e.ctid from pawl.effects e where e.job = $2 and e.at < (select clock_timestamp() - interval '400 days') and e.ended_at is not null
+     and not exists (select from pawl.periods p where p.job = e.job and p.key = e.key)
+   order by e.at limit $1 for update skip locked))`
+
+	pruneOutboxSQL = `
+delete from pawl.outbox where ctid = any (array(
+  select m.ctid from pawl.outbox m where m.job = $2 and m.at < (select clock_timestamp() - interval '400 days')
+     and not exists (select from pawl.periods p where p.job = m.job and p.key = m.period)
+   order by m.at limit $1 for update skip locked))`
+)
+
 // prune is the function of the job. It may end anywhere: what it has deleted stays deleted, and the next run goes on.
 func prune(ctx context.Context, run *Run) error {
 	var all int64
@@ -138,6 +153,12 @@ func prune(ctx context.Context, run *Run) error {
 			return err
 		}
 		if err := most("pawl.periods", prunePeriodsSQL, job); err != nil {
+			return err
+		}
+		if err := most("pawl.effects", pruneEffectsSQL, job); err != nil {
+			return err
+		}
+		if err := most("pawl.outbox", pruneOutboxSQL, job); err != nil {
 			return err
 		}
 	}
