@@ -66,6 +66,9 @@ begin
     update pawl.effects e set job = p_job from unnest(keys) o (key) where e.job = p_former and e.key = o.key
   ), posted as (
     update pawl.outbox m set job = p_job from unnest(keys) o (key) where m.job = p_former and m.period = o.key
+  ), published as (
+    update pawl.artifact_versions v set job = p_job from unnest(keys, revisions) o (key, revision)
+     where v.job = p_former and v.key = o.key and v.revision = o.revision
   )
   select count(*) into n from moved;
   return n;
