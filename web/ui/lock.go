@@ -50,6 +50,11 @@ func (p lockPage) SpanWords() string {
 	return all[slices.IndexFunc(all, func(c choice) bool { return c.Value == p.Span })].Words
 }
 
+// Stale tells that the last lease has ended and nobody has taken the lock since.
+func (p lockPage) Stale() bool {
+	return len(p.Lock.Rows) == 1 && p.Lock.Rows[0].State == lockrepo.Stale
+}
+
 const (
 	perTimeline = 100 // leases of one lock
 	perPart     = 20  // rows of a part whose list has a page of its own
