@@ -31,6 +31,14 @@ type cell struct {
 	Column int    // Monday is 1; 0: it follows the one before
 }
 
+// Says is its state in words.
+func (c cell) Says() string {
+	if c.State == "late" && c.Complete {
+		return "complete, but late"
+	}
+	return c.State
+}
+
 // mostCells bounds what one page shows; the newest are kept.
 const mostCells = 200
 
@@ -122,8 +130,8 @@ func (c calendar) cell(d jobs.PeriodDay, first bool) cell {
 func (c calendar) Undone() int {
 	n := 0
 	for _, d := range c.Days.Rows {
-		switch d.State {
-		case "missed", "dead", "held", "late":
+		switch {
+		case d.State == "missed", d.State == "dead", d.State == "held", d.State == "late" && !d.Complete:
 			n++
 		}
 	}

@@ -48,3 +48,17 @@ func TestHoursStandByTheirDay(t *testing.T) {
 		t.Errorf("the hours are %s, %s, %s", a, b, c)
 	}
 }
+
+// What came late and is complete is done: it is not among those that somebody has to look at.
+func TestWhatIsCompleteIsNotUndone(t *testing.T) {
+	t.Parallel()
+	c := calendar{Days: Panel[jobs.PeriodDay]{Rows: []jobs.PeriodDay{
+		{Key: "a", State: "late", Complete: true}, {Key: "b", State: "late"}, {Key: "c", State: "missed"}, {Key: "d", State: "complete", Complete: true},
+	}}}
+	if n := c.Undone(); n != 2 {
+		t.Errorf("%d are undone, want the late one and the missed one", n)
+	}
+	if got := (cell{PeriodDay: c.Days.Rows[0]}).Says(); got != "complete, but late" {
+		t.Errorf("it is told as %q", got)
+	}
+}
