@@ -27,6 +27,7 @@ type PeriodDay struct {
 	End         time.Time  `json:"end"`
 	ScheduledAt *time.Time `json:"scheduled_at"` // its tick; nil: the schedule has none for it
 	State       string     `json:"state"`        // as of a [PeriodMark], or not owed, ahead, not planned
+	Complete    bool       `json:"complete"`     // what is late may be complete all the same
 	Reason      string     `json:"reason"`
 	Revision    int        `json:"revision"` // of the last row; zero: it has none
 	Attempts    int        `json:"attempts"`
@@ -211,4 +212,5 @@ func (c *calendar) stretch(r calendarRow) {
 
 func (c *calendar) tell(d *PeriodDay, r calendarRow) {
 	d.State, d.Reason, d.Revision, d.Attempts = r.mark(c.Now).State, r.Reason, r.Revision, r.Attempts
+	d.Complete = r.State == stateComplete
 }

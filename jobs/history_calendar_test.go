@@ -52,6 +52,9 @@ select 'settle', key, revision, 'L', state, reason, (key || ' 00:00+05:30')::tim
 	if d := days[1]; d.Reason != "failed" || d.Attempts != 1 || d.ScheduledAt.Format(time.RFC3339) != "2026-09-15T20:45:00Z" || !d.Start.Equal(monday.AddDate(0, 0, 1)) {
 		t.Errorf("2026-09-15: %+v", d)
 	}
+	if days[0].Complete || days[1].Complete || !days[5].Complete {
+		t.Errorf("complete are %t, %t, %t, want only 2026-09-19", days[0].Complete, days[1].Complete, days[5].Complete)
+	}
 	if days[0].Revision != 2 || days[5].Revision != 1 {
 		t.Errorf("revisions %d and %d, want 2 and 1", days[0].Revision, days[5].Revision)
 	}

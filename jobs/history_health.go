@@ -160,7 +160,7 @@ func (j *jobRow) name(m marked) string {
 	return j.clock(m.ScheduledAt)
 }
 
-// clock is a moment on the clock of the schedule's zone, with its date unless that is today's.
+// clock is a moment on the clock of the schedule's zone, which it names, with its date unless that is today's.
 func (j *jobRow) clock(at time.Time) string {
 	zone := j.schedule.Zone()
 	at, now := at.In(zone), j.Now.In(zone)
@@ -171,5 +171,5 @@ func (j *jobRow) clock(at time.Time) string {
 	if at.Second() != 0 {
 		layout += ":05"
 	}
-	return at.Format(layout)
+	return at.Format(layout + " MST")
 }

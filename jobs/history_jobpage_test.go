@@ -91,7 +91,7 @@ func TestHealthNamesTheWorstOfTheLastPeriods(t *testing.T) {
 		"backfilled":   {periods: []period{{"a", "open", 1, "origin = 'backfill'"}}, health: "waiting", text: "Waiting: a"},
 		"rerun":        {periods: []period{{"a", "dead", 1, "reason = 'failed'"}}, health: "running", text: "Running a"},
 		"unreadable":   {definition: `{"schedule": 7}`, health: "ok", text: "can't be read"},
-		"hourly":       {definition: `{"schedule": "0 * * * *", "catch_up": "latest"}`, periods: []period{{"x", "missed", 1, "reason = 'catch_up', ticks = 3, scheduled_at = '2020-02-03 14:00Z'"}}, health: "missed", text: "Missed 2020-02-03 14:00 and 2 more, only the latest is caught up with"},
+		"hourly":       {definition: `{"schedule": "0 * * * *", "catch_up": "latest"}`, periods: []period{{"x", "missed", 1, "reason = 'catch_up', ticks = 3, scheduled_at = '2020-02-03 14:00Z'"}}, health: "missed", text: "Missed 2020-02-03 14:00 UTC and 2 more, only the latest is caught up with"},
 		"long_backlog": {periods: old(period{"a", "open", 400, ""}), health: "late", text: "Late: a should"},
 	} {
 		putJob(t, pool, name, cmp.Or(test.definition, daily))

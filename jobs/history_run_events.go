@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"pawl/fence"
 )
 
 // RunEvent is one thing that happened to a run.
@@ -96,7 +98,7 @@ func (d *RunDetail) leaseEvents() (events []RunEvent) {
 		if by == "" {
 			by = "another holder"
 		}
-		add(l.SuccessorAt, "taken_over", "%s took the lock over with the token %d", by, *l.Successor)
+		add(l.SuccessorAt, "taken_over", "%s took the lock over with the token %s", by, fence.FormatSeq(*l.Successor))
 	}
 	switch l.How {
 	case "expired", "taken_over":

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"pawl/fence"
 )
 
 // teller tells the life of one period. It lives as long as one transaction.
@@ -114,7 +116,7 @@ func (t *teller) runs(x whyPeriod, runs []whyRun) {
 		if r.Revision != x.Revision {
 			continue
 		}
-		text := fmt.Sprintf("Run %d began at %s on %s with token %d", r.Attempt, stamp(r.StartedAt), or(r.Holder, "nobody known"), r.Token)
+		text := fmt.Sprintf("Run %d began at %s on %s with token %s", r.Attempt, stamp(r.StartedAt), or(r.Holder, "nobody known"), fence.FormatSeq(r.Token))
 		if r.EndedAt == nil {
 			text += " and is under way"
 		} else {

@@ -64,6 +64,27 @@ func (u *UI) releasePage(ctx context.Context, q *request, lock string) (*actPage
 		first = "Single operator is set: it is released at once, without a second person, and the audit log says so."
 	}
 	back := crumb{addr("ui", "locks", lock), lock}
+	ends := fact{Name: "Lease ends, unless renewed", At: l.ExpiresAt, Value: "of " + dur(l.TTL.Duration())}
+	if l.State == lockrepo.Stale {
+		ends = fact{Name: "Lease ended", At: l.ExpiresAt}
+	}
+	facts := []fact{
+		{Name: "Holder", Value: l.Holder},
+		{Name: "Token", Value: token, Code: true},
+		{Name: "Held since", At: l.AcquiredAt},
+		{Name: "Last beat", At: l.RenewedAt},
+		ends,
+	}
+	asked, err := u.askedOf(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range asked {
+		if r.Token == l.Token {
+			id := strconv.FormatInt(r.ID, 10)
+			facts = append(facts, fact{Name: "Asked for already", Value: "request " + id + " of " + r.RequestedBy, Href: addr("ui", "approvals", id)})
+		}
+	}
 	return &actPage{
 		Title: "Release ", Of: lock, Button: "Request release of " + lock, Danger: true, Need: leastReason, Fields: "release-fields",
 		Crumbs: []crumb{{"/ui/locks", "Locks"}, back}, Back: crumb{back.Path, "Keep the lease"},
@@ -72,13 +93,7 @@ func (u *UI) releasePage(ctx context.Context, q *request, lock string) (*actPage
 			"Token " + token + " stops being valid at once. The next holder gets a higher one.",
 			l.Holder + " is not killed. If it is still running, its next write is refused and shown here.",
 		},
-		Facts: []fact{
-			{Name: "Holder", Value: l.Holder},
-			{Name: "Token", Value: token, Code: true},
-			{Name: "Held since", At: l.AcquiredAt},
-			{Name: "Last beat", At: l.RenewedAt},
-			{Name: "Lease ends", At: l.ExpiresAt, Value: "of " + dur(l.TTL.Duration())},
-		},
+		Facts:  facts,
 		Hidden: []pair{{"token", strconv.FormatInt(l.Token, 10)}},
 	}, nil
 }

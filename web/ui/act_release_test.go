@@ -52,6 +52,8 @@ func TestTwoPeopleReleaseALockAndTheOldHoldersWriteIsRefused(t *testing.T) {
 		t.Fatalf("a request alone stops the holder: %v", err)
 	}
 	s.get(t, "eve", "/ui/approvals").has(t, "Release ledger", why, "ann", "waiting")
+	s.get(t, "eve", "/ui/locks/ledger").has(t, "<b>ann</b> asks to release", why)
+	s.get(t, "ann", "/ui/locks/ledger/release").has(t, "Asked for already", `<a href="/ui/approvals/1">request 1 of ann</a>`)
 	own := s.get(t, "ann", "/ui/approvals/1")
 	own.has(t, "You cannot approve your own request", "Take back the request to release ledger", why)
 	own.lacks(t, `value="approve"`)
@@ -60,7 +62,7 @@ func TestTwoPeopleReleaseALockAndTheOldHoldersWriteIsRefused(t *testing.T) {
 	s.post(t, "ann", "/ui/locks/ledger/release", s.form(t, "ann", "/ui/locks/ledger/release", "reason", why)).goes(t, "/ui/approvals/2")
 
 	other := s.get(t, "bob", "/ui/approvals/2")
-	other.has(t, "Approve the release of ledger", "Decline the release of ledger", why, "worker-1")
+	other.has(t, "What approving does", "worker-1 is not killed", "Lease ends, unless renewed", "Approve the release of ledger", "Decline the release of ledger", why, "worker-1")
 	other.lacks(t, "Take back")
 	s.post(t, "bob", "/ui/approvals/2", url.Values{"decision": {"decline"}}).is(t, http.StatusUnprocessableEntity)
 	s.post(t, "bob", "/ui/approvals/2", url.Values{"decision": {"approve"}, "note": {"seen"}}).goes(t, "/ui/approvals/2")
@@ -81,6 +83,16 @@ func TestTwoPeopleReleaseALockAndTheOldHoldersWriteIsRefused(t *testing.T) {
 		t.Errorf("audit: %s", got)
 	}
 	s.post(t, "cas", "/ui/approvals/2", url.Values{"decision": {"approve"}}).is(t, http.StatusConflict)
+}
+
+// Who has come to a wrong address is not sent away without the way back.
+func TestAWrongAddressKeepsTheBar(t *testing.T) {
+	t.Parallel()
+	s := staff(t, "select", nil)
+	got := s.get(t, "ann", "/ui/nowhere")
+	got.is(t, http.StatusNotFound)
+	got.has(t, "ann, operator", `href="/ui/locks"`, "No page is at this address.")
+	s.get(t, "nobody", "/ui/nowhere").lacks(t, `href="/ui/locks"`)
 }
 
 func TestAReleaseNeedsAReasonAndKeepsWhatWasWritten(t *testing.T) {
@@ -118,7 +130,9 @@ func TestAReleaseThatWasMadeForAnotherHolderIsRefused(t *testing.T) {
 	if _, err := s.pool.Exec(t.Context(), `update pawl.locks set expires_at = now() - interval '1 s' where name = 'ledger'`); err != nil {
 		t.Fatal(err)
 	}
+	s.get(t, "bob", "/ui/approvals/1").has(t, "Lease ended", "only tidies up")
 	last := s.held(t, "worker-3")
+	s.get(t, "bob", "/ui/approvals/1").lacks(t, "What approving does", "Approve the release")
 	s.post(t, "bob", "/ui/approvals/1", url.Values{"decision": {"approve"}}).is(t, http.StatusConflict)
 	if err := s.write(t, last.Token); err != nil {
 		t.Errorf("the last holder's write = %v", err)

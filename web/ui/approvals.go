@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"pawl/lockrepo"
 	"pawl/lockrepo/approvals"
 	"pawl/lockrepo/keys"
 )
@@ -78,11 +80,12 @@ func badPlace() error {
 // approvalPage is one request, as one person sees it.
 type approvalPage struct {
 	approvals.Request
-	Own    bool // the person has asked for it
-	Single bool // who asks may approve
-	May    bool // the person may approve it
-	Back   bool // the person may take it back
-	No     bool // the person may decline it
+	Lease  lockrepo.Info // of its lock, as it is now; only while the request waits
+	Own    bool          // the person has asked for it
+	Single bool          // who asks may approve
+	May    bool          // the person may approve it
+	Back   bool          // the person may take it back
+	No     bool          // the person may decline it
 	Note   string
 	Err    string
 }
@@ -107,12 +110,26 @@ func (u *UI) approvalPage(ctx context.Context, q *request) (a approvalPage, err 
 		return a, err
 	}
 	a.Own = a.RequestedByID == q.user.ID
+	if a.Waiting() {
+		if a.Lease, err = u.cfg.Locks.Show(ctx, a.Lock); err != nil && !errors.Is(err, lockrepo.ErrNotFound) {
+			return a, err
+		}
+	}
 	if a.Waiting() && !u.cfg.ReadOnly {
 		a.May = q.user.Approver && (!a.Own || a.Single)
 		a.No = q.user.Approver && !a.Own
 		a.Back = a.Own && (q.user.Approver || q.user.may(keys.Operator))
 	}
 	return a, nil
+}
+
+// askedOf are the requests that wait for a decision about one lock.
+func (u *UI) askedOf(ctx context.Context, lock string) ([]approvals.Request, error) {
+	if u.cfg.Approvals == nil {
+		return nil, nil
+	}
+	all, err := u.cfg.Approvals.List(ctx, approvals.Filter{State: approvals.Pending, Limit: perPage})
+	return slices.DeleteFunc(all, func(r approvals.Request) bool { return r.Lock != lock || r.State != approvals.Pending }), err
 }
 
 // approval shows one request. A page with a field to write in isn't renewed.

@@ -13,11 +13,12 @@ type calendar struct {
 	From   time.Time
 	To     time.Time
 	ByDay  bool // each period is a date, so that weeks can be seen
+	ByHour bool // each period is an hour: they stand by their day
 	Before string
 	After  string // empty: the next stretch is still to come
 }
 
-// month is a part of the calendar.
+// month is a part of the calendar: a month, or the day of some hours.
 type month struct {
 	Name  string
 	Cells []cell
@@ -26,8 +27,16 @@ type month struct {
 // cell is one period.
 type cell struct {
 	jobs.PeriodDay
-	Text   string // the day of the month, or the key's end
+	Text   string // the day of the month, the hour, or the key
 	Column int    // Monday is 1; 0: it follows the one before
+}
+
+// Says is its state in words.
+func (c cell) Says() string {
+	if c.State == "late" && c.Complete {
+		return "complete, but late"
+	}
+	return c.State
 }
 
 // mostCells bounds what one page shows; the newest are kept.
@@ -57,7 +66,7 @@ func (u *UI) readCalendar(ctx context.Context, job, period string, to time.Time)
 	if to.IsZero() || to.After(now.Add(ahead)) {
 		to = now.Add(ahead)
 	}
-	c := calendar{From: to.Add(-back - ahead), To: to, ByDay: period == "day"}
+	c := calendar{From: to.Add(-back - ahead), To: to, ByDay: period == "day", ByHour: period == "hour"}
 	c.Days = panel(ctx, mostCells, func(ctx context.Context, n int) ([]jobs.PeriodDay, error) {
 		days, err := u.cfg.Jobs.Calendar(ctx, job, c.From, c.To)
 		return days[max(0, len(days)-n+1):], err
@@ -72,11 +81,11 @@ func (u *UI) readCalendar(ctx context.Context, job, period string, to time.Time)
 	return c
 }
 
-// Months groups the periods by the month that they begin in.
+// Months groups the periods by the month that they begin in; hours by their day.
 func (c calendar) Months() []month {
 	var all []month
 	for _, d := range c.Days.Rows {
-		name := nameOfMonth(d, c.ByDay)
+		name := c.nameOf(d)
 		if len(all) == 0 || all[len(all)-1].Name != name {
 			all = append(all, month{Name: name})
 		}
@@ -86,14 +95,26 @@ func (c calendar) Months() []month {
 	return all
 }
 
-func nameOfMonth(d jobs.PeriodDay, byDay bool) string {
-	if date, err := time.Parse(time.DateOnly, d.Key); byDay && err == nil {
+func (c calendar) nameOf(d jobs.PeriodDay) string {
+	if date, err := time.Parse(time.DateOnly, d.Key); c.ByDay && err == nil {
 		return date.Format("January 2006")
+	}
+	if hour, ok := c.hour(d); ok {
+		return hour.Format("Mon 2 Jan 2006")
 	}
 	return d.Start.UTC().Format("January 2006")
 }
 
+// hour is when a period of an hour begins, on its own clock.
+func (c calendar) hour(d jobs.PeriodDay) (time.Time, bool) {
+	at, err := time.Parse("2006-01-02T15Z07:00", d.Key)
+	return at, c.ByHour && err == nil
+}
+
 func (c calendar) cell(d jobs.PeriodDay, first bool) cell {
+	if hour, ok := c.hour(d); ok {
+		return cell{PeriodDay: d, Text: hour.Format("15")}
+	}
 	date, err := time.Parse(time.DateOnly, d.Key)
 	if !c.ByDay || err != nil {
 		return cell{PeriodDay: d, Text: d.Key}
@@ -109,8 +130,8 @@ func (c calendar) cell(d jobs.PeriodDay, first bool) cell {
 func (c calendar) Undone() int {
 	n := 0
 	for _, d := range c.Days.Rows {
-		switch d.State {
-		case "missed", "dead", "held", "late":
+		switch {
+		case d.State == "missed", d.State == "dead", d.State == "held", d.State == "late" && !d.Complete:
 			n++
 		}
 	}

@@ -26,6 +26,8 @@ func pieces() template.FuncMap {
 		"calendarof":  calendarOf,
 		"astext":      asText,
 		"took":        took,
+		"done":        done,
+		"eventtext":   eventText,
 		"words":       func(state string) string { return strings.ReplaceAll(state, "_", " ") },
 		"brief":       brief,
 		"count":       func(n *int64) string { return comma(*n) },

@@ -48,7 +48,8 @@ func (u *UI) dispatch(q *request) error {
 	route, args, allow := u.find(q.r.Method, path)
 	switch {
 	case route.serve == nil && len(allow) == 0:
-		return notFound("Nothing is here. Names in addresses are percent-encoded, and no address ends in a slash.")
+		q.user, _ = u.cfg.Who(q.r) // who is known keeps the way back
+		return notFound("No page is at this address. If somebody typed it: names in it are percent-encoded, and it does not end in a slash.")
 	case route.serve == nil:
 		q.w.Header().Set("Allow", strings.Join(allow, ", "))
 		return &RefusedError{Status: http.StatusMethodNotAllowed, Title: "Not that way", Detail: "Use one of " + strings.Join(allow, ", ") + " here."}

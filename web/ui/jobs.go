@@ -88,19 +88,12 @@ func (u *UI) job(q *request) error {
 
 // fieldsOf lists a definition's settings by name, without those that a job of its kind leaves empty.
 func fieldsOf(definition json.RawMessage) []field {
-	var all map[string]any
+	var all map[string]json.RawMessage
 	_ = json.Unmarshal(definition, &all) // what can't be read is not listed; the job's health says why
 	fields := make([]field, 0, len(all))
 	for name, value := range all {
-		switch v := value.(type) {
-		case nil:
-		case string:
-			if v != "" {
-				fields = append(fields, field{name, v})
-			}
-		default:
-			b, _ := json.Marshal(v) // it came from JSON
-			fields = append(fields, field{name, string(b)})
+		if text := setting(name, value); text != "" {
+			fields = append(fields, field{name, text})
 		}
 	}
 	slices.SortFunc(fields, func(a, b field) int { return strings.Compare(a.Name, b.Name) })

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"pawl/lockrepo"
+	"pawl/lockrepo/approvals"
 )
 
 // lockPage is one lock: who holds it, and how it came to that.
@@ -22,6 +23,7 @@ type lockPage struct {
 	Next     string // the token below which the next page begins
 	Refusals Panel[lockrepo.Refusal]
 	Waiters  Panel[lockrepo.Waiter]
+	Asked    Panel[approvals.Request] // to release it, and not decided
 	now      time.Time
 	err      error // there is nothing to show
 }
@@ -48,6 +50,11 @@ func (lockPage) Spans() []choice { return spanChoices() }
 func (p lockPage) SpanWords() string {
 	all := spanChoices()
 	return all[slices.IndexFunc(all, func(c choice) bool { return c.Value == p.Span })].Words
+}
+
+// Stale tells that the last lease has ended and nobody has taken the lock since.
+func (p lockPage) Stale() bool {
+	return len(p.Lock.Rows) == 1 && p.Lock.Rows[0].State == lockrepo.Stale
 }
 
 const (
@@ -103,6 +110,9 @@ func (u *UI) readLock(ctx context.Context, name string, span choice, before int6
 			p.Waiters = panel(ctx, perPage, func(ctx context.Context, n int) ([]lockrepo.Waiter, error) {
 				return u.cfg.Locks.Waiters(ctx, name, n)
 			})
+		},
+		func() {
+			p.Asked = panel(ctx, perPage, func(ctx context.Context, _ int) ([]approvals.Request, error) { return u.askedOf(ctx, name) })
 		},
 		func() {
 			panel(ctx, 1, func(ctx context.Context, _ int) ([]int, error) {

@@ -34,7 +34,8 @@ func TestALockTellsWhoHoldsItAndHowItCameToThat(t *testing.T) {
 	late.lacks(t, "<img")
 	stale := send(t, http.MethodGet, srv.URL+"/ui/locks/gdpr:purge")
 	stale.has(t, "expired, nobody took it", "janitor/640/aa", "and not taken over")
-	stale.lacks(t, "Release…")
+	stale.has(t, "Last holder", "Was held for", "No other lease of it has ended.")
+	stale.lacks(t, "Release…", "Held for", "ended yet")
 	send(t, http.MethodGet, srv.URL+"/ui/locks/idle").has(t, "nobody", "Last token", "Nobody held it in this time.")
 }
 

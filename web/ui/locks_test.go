@@ -9,7 +9,7 @@ func TestTheLocksAreListedByNameAndState(t *testing.T) {
 	t.Parallel()
 	srv, _ := open(t, story, nil)
 	all := send(t, http.MethodGet, srv.URL+"/ui/locks")
-	all.has(t, "job:settle", "worker-2/4411/9f3c", "settle, period 2026-09-16", "gdpr:purge", "nobody took it", "/ui/locks/report:acme%2F%3Cimg%20src=x%20onerror=alert%281%29%3E")
+	all.has(t, "job:settle", "worker-2/4411/9f3c", "settle</a>, period 2026-09-16", "gdpr:purge", "nobody took it", "/ui/locks/report:acme%2F%3Cimg%20src=x%20onerror=alert%281%29%3E")
 	all.lacks(t, "<img")
 	stale := send(t, http.MethodGet, srv.URL+"/ui/locks?state=stale")
 	stale.has(t, "gdpr:purge")

@@ -93,6 +93,9 @@ func (p *page) With(name, value string) string {
 	return at + "?" + values.Encode()
 }
 
+// Of tells that this is the page of one job, whose name need not stand in each row.
+func (p *page) Of(job string) bool { return p.Name == "job" && p.Title == job }
+
 // Query is the page's own query, with its question mark; empty: there is none.
 func (p *page) Query() string {
 	if _, query, ok := strings.Cut(p.Self, "?"); ok {

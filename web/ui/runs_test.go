@@ -41,6 +41,8 @@ insert into pawl.periods (job, key, lock, state, reason, start_at, end_at, sched
 values ('settle', '2026-09-10', 'job:settle', 'missed', 'window', '2026-09-10Z', '2026-09-11Z', '2026-09-11 02:00Z', now())`, nil)
 	got := send(t, http.MethodGet, srv.URL+"/ui/periods/settle")
 	got.has(t, "2026-09-16", "running", "2026-09-10", "missed", "window", "/ui/periods/settle/2026-09-17/cancel")
+	got.has(t, `href="/ui/jobs/settle/backfill?from=2026-09-10" aria-label="Backfill 2026-09-10"`)
+	send(t, http.MethodGet, srv.URL+"/ui/periods/settle/2026-09-10").has(t, `href="/ui/jobs/settle/backfill?from=2026-09-10">Backfill 2026-09-10…`)
 	open := send(t, http.MethodGet, srv.URL+"/ui/periods/settle?state=missed")
 	open.lacks(t, "/ui/periods/settle/2026-09-17/cancel")
 }
@@ -51,7 +53,7 @@ func TestARunTellsWhatHappenedToIt(t *testing.T) {
 insert into pawl.outputs (run, job, head, tail, bytes) values ('00000000-0000-4000-8000-000000000004', 'settle', 'began <b>', 'the end', 9000)`, nil)
 	lost := send(t, http.MethodGet, srv.URL+"/ui/runs/00000000-0000-4000-8000-000000000004")
 	lost.has(t, "lost", "lease expired", "1795969904", "taken over", "began &lt;b&gt;", "What is between is left out.", "/ui/runs/00000000-0000-4000-8000-000000000005")
-	lost.lacks(t, "<b>\n")
+	lost.lacks(t, "<b>\n", "Ended: ")
 	send(t, http.MethodGet, srv.URL+"/ui/runs/00000000-0000-4000-8000-000000000005").has(t, "since start", "from a checkpoint", "/ui/locks/job:settle/release")
 	for _, id := range []string{"nonsense", "00000000-0000-4000-8000-00000000dead"} {
 		if none := send(t, http.MethodGet, srv.URL+"/ui/runs/"+id); none.status != http.StatusNotFound {
