@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"pawl/fence"
@@ -415,5 +416,30 @@ func TestAnEffectOfARenamedJobIsFound(t *testing.T) {
 	until(t, pool, 1, completeSQL, "payouts")
 	if n := len(r.keys()); n != 1 {
 		t.Errorf("paid %d times under two names", n)
+	}
+}
+
+func TestEffectsWorkInSnapshots(t *testing.T) {
+	t.Parallel()
+	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
+		pool, r := pgtest.New(t), &receiver{}
+		j := once("payout", func(ctx context.Context, run *jobs.Run) error {
+			for i := range 5 {
+				run.Progress(int64(i), 5)
+				if _, err := run.Effect(ctx, fmt.Sprint("m", i), i, func(_ context.Context, key string) (any, error) { return r.pay(key, i) }); err != nil {
+					return err
+				}
+			}
+			return run.Complete(ctx, func(tx pgx.Tx) error {
+				_, err := run.Enqueue(ctx, tx, jobs.Message{Outbox: "mail", Key: "k"})
+				return err
+			})
+		})
+		j.Isolation = level
+		start(t, jobs.Config{Pool: pool}, j, mail((&inbox{}).take))
+		until(t, pool, 1, completeSQL, "mail")
+		if n := count(t, pool, `select count(*) from pawl.runs where job = 'payout'`); n != 1 || len(r.keys()) != 5 {
+			t.Errorf("%s: %d runs, %d calls", level, n, len(r.keys()))
+		}
 	}
 }
