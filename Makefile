@@ -44,3 +44,7 @@ large:
 # The pictures of the README and the docs, light and dark, from a run of pawl demo; a minute.
 screenshots:
 	cd web/browsertest && go run ./shots
+
+# The examples' workers die and stop in 30 rounds instead of 2, with another seed each time.
+soak:
+	PAWL_SOAK=30 go test -count=1 -v -timeout 60m ./examples/...

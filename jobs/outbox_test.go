@@ -192,22 +192,26 @@ func TestADeadMessageHoldsItsKeyAloneUntilAPersonRetriesOrDropsIt(t *testing.T) 
 			start(t, jobs.Config{Pool: pool}, mail(func(ctx context.Context, run *jobs.Run, d jobs.Dispatch) error {
 				mu.Lock()
 				defer mu.Unlock()
-				if down && string(d.Body) == `"first"` {
+				if down && string(d.Body) == `"first"` || d.Key == "c" {
 					return errors.New("mailbox full")
 				}
 				return in.take(ctx, run, d)
 			}))
 			registered(t, pool)
+			enqueue(t, pool, "c", "stays dead")
 			enqueue(t, pool, "a", "first")
 			enqueue(t, pool, "a", "second")
-			until(t, pool, 1, deadSQL, "mail")
+			until(t, pool, 2, deadSQL, "mail")
 			enqueue(t, pool, "a", "third")
 			enqueue(t, pool, "b", "other")
+			if n := count(t, pool, `select count(*) from pawl.periods where lock = 'job:mail#b' and waits is not null`); n != 0 {
+				t.Error("another key's message waits")
+			}
 			until(t, pool, 1, completeSQL, "mail")
 			if got := in.bodies("a"); len(got) != 0 {
 				t.Fatalf("%v came before the dead one", got)
 			}
-			list, err := jobs.NewHistory(pool).Messages(t.Context(), jobs.MessageFilter{Outbox: "mail", State: "dead"})
+			list, err := jobs.NewHistory(pool).Messages(t.Context(), jobs.MessageFilter{Outbox: "mail", MessageKey: "a", State: "dead"})
 			if err != nil || len(list) != 1 || list[0].MessageKey != "a" || list[0].Seq != 1 || !strings.Contains(list[0].Error, "mailbox full") {
 				t.Fatalf("listed %+v, %v", list, err)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"pawl/jobs"
+	"pawl/jobs/schedule"
 )
 
 const (
@@ -33,7 +34,7 @@ type payout struct {
 
 func (p *payout) job(start time.Time) jobs.Job {
 	return jobs.Job{
-		Name: jobName, Schedule: "@daily", Start: start, TTL: ttl, MaxRetries: 50, RetryDelay: 100 * time.Millisecond, RetryMaxDelay: time.Second, Func: p.pay,
+		Name: jobName, Schedule: "@daily", Start: start, CatchUp: schedule.CatchUpAll, CatchUpWindow: 2000 * 24 * time.Hour, TTL: ttl, MaxRetries: 50, RetryDelay: 100 * time.Millisecond, RetryMaxDelay: time.Second, Func: p.pay,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -32,7 +33,8 @@ type answer struct {
 type provider struct {
 	server  http.Server
 	url     string
-	arrived chan string // the day of each payment that has begun
+	arrived chan string // the day of a payment that a fault was meant for; it waits until somebody has heard of it
+	closing chan struct{}
 
 	mu       sync.Mutex
 	rng      *rand.Rand
@@ -43,12 +45,14 @@ type provider struct {
 	lost     int
 	slow     int
 	replayed int
+	marks    map[string][]int // by day: the payments that faults are meant for
+	begun    map[string]int   // by day
 }
 
 func startProvider(ctx context.Context, seed uint64) (*provider, error) {
 	p := &provider{
 		rng: rand.New(rand.NewPCG(seed, 1)), answers: map[string]answer{}, working: map[string]bool{}, declined: map[string]bool{},
-		arrived: make(chan string, 1),
+		arrived: make(chan string), closing: make(chan struct{}), marks: map[string][]int{}, begun: map[string]int{},
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -71,9 +75,11 @@ func (p *provider) pay(w http.ResponseWriter, r *http.Request) {
 	}
 	a, delay, lost := p.begin(key)
 	if a.status == 0 {
-		select { // tells the nemesis, if it waits
-		case p.arrived <- x.Day:
-		default:
+		if p.marked(x.Day) {
+			select {
+			case p.arrived <- x.Day:
+			case <-p.closing:
+			}
 		}
 		time.Sleep(delay) //nolint:forbidigo // the provider takes its time
 		a = p.book(key, x)
@@ -105,6 +111,14 @@ func (p *provider) begin(key string) (a answer, delay time.Duration, lost bool) 
 	}
 	p.working[key] = true
 	return answer{}, delay, lost
+}
+
+// marked counts a payment of a day.
+func (p *provider) marked(day string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun[day]++
+	return slices.Contains(p.marks[day], p.begun[day])
 }
 
 // book pays, whatever has become of who has asked for it.
@@ -146,5 +160,6 @@ func reply(w http.ResponseWriter, a answer) {
 func (p *provider) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	close(p.closing)
 	return errors.Join(p.server.Shutdown(ctx), p.server.Close())
 }

@@ -37,7 +37,7 @@ create table payout.paid (day text, merchant text, cents bigint not null, ref te
 	fillSQL = `
 insert into payout.owed select $1, 'merchant-' || to_char(n, 'FM00000'), 1 + ('x' || substr(md5($3::text || $1 || n::text), 1, 5))::bit(20)::int from generate_series(1, $2::int) n`
 
-	holderSQL   = `select coalesce(holder, ''), token from pawl.locks where name = 'job:payout' and expires_at > clock_timestamp()`
+	holderSQL   = `select holder, token from pawl.locks where name = 'job:payout' and grant_id is not null`
 	successor   = `select exists (select from pawl.locks where name = 'job:payout' and token > $1 and grant_id is not null)`
 	completeSQL = `select exists (select from pawl.periods where job = $1 and key = $2 and state = 'complete')`
 	checkedSQL  = `select exists (select from pawl.periods where job = 'payout-check' and key = $1 and state = 'complete')`
@@ -97,6 +97,8 @@ func (s *stage) prepare(ctx context.Context, url string) error {
 	for n := s.rounds; n > 0; n-- {
 		day := today.AddDate(0, 0, 1-n).Format(time.DateOnly)
 		s.days = append(s.days, day)
+		third := s.merchants / 3
+		s.provider.marks[day] = []int{2 + s.rng.IntN(third), 2 + third + s.rng.IntN(third)}
 		if _, err := s.pool.Exec(ctx, fillSQL, day, s.merchants, fmt.Sprint(s.seed)); err != nil {
 			return err
 		}
@@ -153,32 +155,26 @@ func (s *stage) play(ctx context.Context) error {
 	return s.result.compare(ctx, s.pool, p.ledger)
 }
 
-// caught waits until the provider has got a few more payments of a day, and returns the worker whose call is under way.
+// caught waits for the payment of a day that a fault is meant for, and returns the worker whose call it is.
 func (s *stage) caught(ctx context.Context, day string) (w *worker, token int64, err error) {
-	for n := 3 + s.rng.IntN(s.merchants/6); ; n-- {
-		select {
-		case <-ctx.Done():
-			return nil, 0, ctx.Err()
-		case at := <-s.provider.arrived:
-			if at != day {
-				n++
-				continue
-			}
+	select {
+	case <-ctx.Done():
+		return nil, 0, fmt.Errorf("the payment to hit has not come: %w", ctx.Err())
+	case at := <-s.provider.arrived:
+		if at != day {
+			return nil, 0, fmt.Errorf("%s is paid before its time", at)
 		}
-		if n > 0 {
-			continue
-		}
-		var holder string
-		if err := s.pool.QueryRow(ctx, holderSQL).Scan(&holder, &token); err != nil {
-			return nil, 0, err
-		}
-		for _, w := range s.crew {
-			if w.holder() == holder {
-				return w, token, nil
-			}
-		}
-		n = 1 // it has just ended
 	}
+	var holder string
+	if err := s.pool.QueryRow(ctx, holderSQL).Scan(&holder, &token); err != nil {
+		return nil, 0, fmt.Errorf("nobody holds the lock: %w", err)
+	}
+	for _, w := range s.crew {
+		if w.holder() == holder {
+			return w, token, nil
+		}
+	}
+	return nil, 0, fmt.Errorf("%s holds the lock, who is not of the crew", holder)
 }
 
 // anyMoment lets every other fault come a little later than with the call just under way.
