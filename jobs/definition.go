@@ -38,6 +38,7 @@ type definition struct {
 	Alerts        []string         `json:"alerts,omitzero"`
 	Timeout       time.Duration    `json:"timeout,omitempty"`
 	Runs          int              `json:"runs"`
+	Outbox        bool             `json:"outbox,omitempty"` // pawl.enqueue owes its periods, each under the lock of its message's key
 	KeepRuns      time.Duration    `json:"keep_runs,omitempty"`
 	KeepOutput    time.Duration    `json:"keep_output,omitempty"`
 
@@ -51,7 +52,7 @@ func (j Job) definition(app string) definition {
 		Gap: j.DST.Gap, DSTOverlap: j.DST.Overlap, DayMatch: j.DayMatch, Period: j.Period, PeriodOffset: j.PeriodOffset,
 		EveryOffset: j.EveryOffset, Jitter: j.Jitter, CatchUp: j.CatchUp, CatchUpWindow: j.CatchUpWindow, CatchUpMax: j.CatchUpMax,
 		Overlap: j.Overlap, StartWithin: j.StartWithin, LateAfter: j.LateAfter, DueBy: j.DueBy, OnDead: j.OnDead,
-		Alerts: j.Alerts, Timeout: j.Timeout, Runs: j.runs(), Sends: j.Sends,
+		Alerts: j.Alerts, Timeout: j.Timeout, Runs: j.runs(), Outbox: j.outbox, Sends: j.Sends,
 		KeepRuns: j.Retention.Runs, KeepOutput: j.Retention.Output,
 	}
 	for _, n := range j.Needs {

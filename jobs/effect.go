@@ -72,8 +72,11 @@ func (r *Run) effect(ctx context.Context) (revision, refused int, err error) {
 	return revision, refused, nil
 }
 
+const sentEffectsSQL = `
+select request, effect from pawl.effects where job = $1 and key = $2 and revision = $3 and state = 'done' order by id`
+
 // RerunEffects lists what a [Rerun] of the period with RepeatEffects would send again, as far as the job's definition
-// says it. It changes nothing, and returns the errors of Rerun.
+// says it, and what [Run.Effect] has on record as done. It changes nothing, and returns the errors of Rerun.
 func RerunEffects(ctx context.Context, pool *pgxpool.Pool, job, key string) (effects []Effect, err error) {
 	err = operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
 		last, err := complete(ctx, tx, job, key)
@@ -83,7 +86,16 @@ func RerunEffects(ctx context.Context, pool *pgxpool.Pool, job, key string) (eff
 		for _, request := range p.Sends {
 			effects = append(effects, Effect{request, effectKey(job, key, last.revision+1, 0)})
 		}
-		return nil
+		rows, err := tx.Query(ctx, sentEffectsSQL, job, key, last.keyRev)
+		if err != nil {
+			return err
+		}
+		var request, name string
+		_, err = pgx.ForEachRow(rows, []any{&request, &name}, func() error {
+			effects = append(effects, Effect{shortened(request), effectKey(job, key, last.revision+1, 0) + "/" + name})
+			return nil
+		})
+		return err
 	})
 	return effects, err
 }

@@ -88,7 +88,8 @@ type Job struct {
 	Elsewhere     bool             // its function is in other processes: this one stores the definition, and never runs it
 	Func          Func             // required, unless it is Elsewhere
 
-	app string // of a job of pawl's own
+	app    string // of a job of pawl's own
+	outbox bool   // see Outbox
 }
 
 var jobName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
@@ -130,7 +131,7 @@ func (j Job) withDefaults() (Job, error) {
 		return j, bad("Overlap", j.Overlap, "use queue, skip or allow")
 	case !slices.Contains([]string{OnDeadAlert, OnDeadPause, OnDeadHoldNext}, j.OnDead):
 		return j, bad("OnDead", j.OnDead, "use alert, pause or hold_next")
-	case j.Overlap == OverlapAllow && j.OnDead == OnDeadHoldNext:
+	case j.Overlap == OverlapAllow && j.OnDead == OnDeadHoldNext && !j.outbox:
 		return j, bad("OnDead", j.OnDead, "use alert or pause: with Overlap allow no period comes before another")
 	case j.Overlap == OverlapAllow && len(j.Lock) > 255-mostKey:
 		return j, bad("Lock", j.Lock, "use at most 224 bytes: with Overlap allow the period's key is added")

@@ -112,7 +112,8 @@ const (
 	wakeSQL    = `update pawl.lanes set not_before = null where lock = $1`
 )
 
-// listen hears that a lock was released by somebody outside, and lets a delivery that waited for it come at once.
+// listen hears that a lock was released by somebody outside, and lets a delivery that waited for it come at once; and that
+// messages were put into an outbox.
 func (r *Runner) listen(ctx context.Context) (time.Duration, error) {
 	conn, err := r.direct.Acquire(ctx)
 	if err != nil {
@@ -120,7 +121,7 @@ func (r *Runner) listen(ctx context.Context) (time.Duration, error) {
 	}
 	c := conn.Hijack()
 	defer c.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it is given up
-	if _, err := c.Exec(ctx, "listen pawl_released"); err != nil {
+	if _, err := c.Exec(ctx, "listen pawl_released; listen pawl_enqueued"); err != nil {
 		return time.Second, err
 	}
 	for {
@@ -128,7 +129,11 @@ func (r *Runner) listen(ctx context.Context) (time.Duration, error) {
 		if err != nil {
 			return time.Second, err
 		}
-		if err := r.wake(ctx, n.Payload); err != nil {
+		do := r.wake
+		if n.Channel == "pawl_enqueued" {
+			do = r.enqueued
+		}
+		if err := do(ctx, n.Payload); err != nil {
 			return time.Second, err
 		}
 	}

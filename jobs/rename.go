@@ -29,6 +29,15 @@ insert into pawl.renames (former, job, generation) values ($1, $2, $3)
 on conflict (former) do update set job = excluded.job, generation = excluded.generation, at = clock_timestamp(), done_at = null`
 
 	dropRetiredSQL    = `delete from pawl.schedules where job = $1 and retired_at is not null`
+	// Numbers go on, or a receiver would take what follows for old.
+	renameOutboxSQL = `
+with moved as (
+  delete from pawl.outbox_keys where job = $1 returning key, seq, at
+), differ as (
+  update pawl.effect_differences d set job = $2 where d.job = $1 and not exists (select from pawl.effect_differences o where o.job = $2 and o.idempotency_key = d.idempotency_key)
+)
+insert into pawl.outbox_keys as k (job, key, seq, at) select $2, key, seq, at from moved
+on conflict (job, key) do update set seq = greatest(k.seq, excluded.seq), at = greatest(k.at, excluded.at)`
 	renameScheduleSQL = `update pawl.schedules set job = $2, renamed = true where job = $1`
 
 	// What isn't over comes along at once, with its runs; the lanes have been entered. Of what is over the latest does, for
@@ -111,6 +120,7 @@ func (r *Runner) rename(ctx context.Context, tx pgx.Tx, j Job, old *planned) err
 	var b batch
 	b.Queue(dropRetiredSQL, j.Name)
 	b.Queue(renameScheduleSQL, old.Job, j.Name)
+	b.Queue(renameOutboxSQL, old.Job, j.Name)
 	b.Queue(renameSQL, old.Job, j.Name, r.cfg.Generation)
 	b.Queue(bringOpenSQL, old.Job, j.Name)
 	b.Queue(bringSomeSQL, old.Job, j.Name, pruneBatch)

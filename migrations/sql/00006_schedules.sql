@@ -14,7 +14,7 @@ alter table pawl.schedules
     add column retired_by   text;                        -- 'absent': its file or binary doesn't have it any more; else who
 
 alter table pawl.periods
-    add column origin     text not null default 'schedule',   -- schedule, trigger, backfill, rerun
+    add column origin     text not null default 'schedule',   -- schedule, trigger, backfill, rerun, outbox
     add column priority   smallint not null default 0,   -- within its lock; backfill has 1: after what the schedule owes
     add column waits      text,                          -- an open or held one: paused, dead, needs; a dead one: decision, pause
     add column blocked_by text,                          -- skipped (overlap), or waits: which period
@@ -61,6 +61,10 @@ begin
   ), saved as (
     update pawl.checkpoints c set job = p_job from unnest(keys, revisions) o (key, revision)
      where c.job = p_former and c.key = o.key and c.revision = o.revision
+  ), done as (
+    update pawl.effects e set job = p_job from unnest(keys) o (key) where e.job = p_former and e.key = o.key
+  ), posted as (
+    update pawl.outbox m set job = p_job from unnest(keys) o (key) where m.job = p_former and m.period = o.key
   )
   select count(*) into n from moved;
   return n;
@@ -82,14 +86,15 @@ create index runs_holder on pawl.runs (holder, state, started_at) where state <>
 create index runs_badly on pawl.runs (state, started_at) where state not in ('running', 'complete');
 
 -- Why a period may not run yet, whatever its lock's line says: its job is paused (what a person asks for runs all the same);
--- one before it is dead and the job holds the next (a dead period that waits for a decision); a job that it needs, by any name
+-- one before it is dead and the job holds the next (a dead period that waits for a decision; of an outbox, in the line of its key); a job that it needs, by any name
 -- that it had, hasn't completed the same key. Null: it may.
 -- +goose StatementBegin
 create function pawl.waits_for(p_job text, p_key text, p_at timestamptz, p_origin text) returns text language sql stable as $$
   select case
-      when p_origin in ('schedule', 'backfill')
+      when p_origin in ('schedule', 'backfill', 'outbox')
        and (s.paused_at is not null or exists (select from pawl.periods d where d.job = p_job and d.waits = 'pause')) then 'paused'
-      when exists (select from pawl.periods d where d.job = p_job and d.waits = 'decision' and d.scheduled_at < p_at) then 'dead'
+      when exists (select from pawl.periods d where d.job = p_job and d.waits = 'decision' and d.scheduled_at < p_at
+                      and (s.definition ->> 'overlap' is distinct from 'allow' or d.lock in (select o.lock from pawl.periods o where o.job = p_job and o.key = p_key))) then 'dead'
       when exists (select from jsonb_array_elements_text(s.definition -> 'needs') n (job)
                     where not exists (select from pawl.periods q where q.key = p_key and q.state = 'complete'
                                          and q.job = any (array(select n.job union all select f.former from pawl.renames f where f.job = n.job and f.done_at is null
