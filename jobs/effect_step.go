@@ -15,18 +15,18 @@ const (
 
 // entry is the last try of an effect, as it stands. The zero value: there is none.
 type entry struct {
-	id             int64
-	try            int
-	key            string // for the receiver
-	state          string
-	request        string
-	response       string
-	reason         string
-	operation      string
-	at             time.Time
-	validUntil     *time.Time
-	job, period    string
-	revision       int // in the period's key of what is sent
+	id          int64
+	try         int
+	key         string // for the receiver
+	state       string
+	request     string
+	response    string
+	reason      string
+	operation   string
+	at          time.Time
+	validUntil  *time.Time
+	job, period string
+	revision    int // in the period's key of what is sent
 }
 
 // step is what is to be done with an effect.

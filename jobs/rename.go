@@ -28,7 +28,7 @@ with away as (
 insert into pawl.renames (former, job, generation) values ($1, $2, $3)
 on conflict (former) do update set job = excluded.job, generation = excluded.generation, at = clock_timestamp(), done_at = null`
 
-	dropRetiredSQL    = `delete from pawl.schedules where job = $1 and retired_at is not null`
+	dropRetiredSQL = `delete from pawl.schedules where job = $1 and retired_at is not null`
 	// Numbers go on, or a receiver would take what follows for old.
 	renameOutboxSQL = `
 with moved as (
