@@ -9,7 +9,8 @@ import (
 )
 
 // Ticks, triggers, reruns and backfills come into the table by one statement, which knows what a row needs and refuses a
-// period that is there already.
+// period that is there already. A message of an outbox comes by another one, since its transaction is the user's and may be
+// long: it enters no lane, and its key is its own.
 func TestThereIsOneWayIntoThePeriods(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -28,14 +29,14 @@ func TestThereIsOneWayIntoThePeriods(t *testing.T) {
 			}
 			if c := strings.Count(string(text), "insert into pawl.periods"); c > 0 {
 				n += c
-				if f != "owe.go" {
-					t.Errorf("%s inserts periods past owe.go", f)
+				if f != "owe.go" && f != "../migrations/sql/00010_effects.sql" {
+					t.Errorf("%s inserts periods past owe.go and pawl.enqueue", f)
 				}
 			}
 		}
 	}
-	if n != 1 {
-		t.Errorf("%d statements insert periods, want 1", n)
+	if n != 2 {
+		t.Errorf("%d statements insert periods, want 2", n)
 	}
 }
 

@@ -121,8 +121,10 @@ func (r *Runner) listen(ctx context.Context) (time.Duration, error) {
 	}
 	c := conn.Hijack()
 	defer c.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it is given up
-	if _, err := c.Exec(ctx, "listen pawl_released; listen pawl_enqueued"); err != nil {
-		return time.Second, err
+	for _, sql := range []string{"listen pawl_enqueued", "listen pawl_released"} {
+		if _, err := c.Exec(ctx, sql); err != nil {
+			return time.Second, err
+		}
 	}
 	for {
 		n, err := c.WaitForNotification(ctx)

@@ -1,6 +1,7 @@
 package migrations
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -55,7 +56,7 @@ func TestTheRuleFindsWhatTakesAway(t *testing.T) {
 func TestMigrationsAreNumberedWithoutAGap(t *testing.T) {
 	t.Parallel()
 	for i, m := range known() {
-		if m.Version != int64(i+1) || !strings.HasPrefix(m.Name, "0000") {
+		if m.Version != int64(i+1) || !strings.HasPrefix(m.Name, fmt.Sprintf("%05d_", i+1)) {
 			t.Errorf("place %d has %+v", i+1, m)
 		}
 	}

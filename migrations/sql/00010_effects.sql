@@ -12,7 +12,7 @@ create table pawl.effects (
     effect      text collate "C" not null,          -- its key within the period
     try         int not null default 1,
     idempotency_key text collate "C" not null,      -- what the receiver is sent
-    state       text not null default 'intended' check (state in ('intended', 'done', 'failed', 'uncertain', 'dropped')),
+    state       text collate "C" not null default 'intended' check (state in ('intended', 'done', 'failed', 'uncertain', 'dropped')),
     request     text not null,                      -- JSON as it was made: compared, and shown to people
     response    text,                               -- JSON; text, since a receiver may answer what jsonb doesn't take
     error       text,
