@@ -152,7 +152,7 @@ func TestEveryHoleHasASentenceAndATest(t *testing.T) {
 	holes := rows(section(t, read(t, "protocol.md"), "9. Holes that were found before building"))
 	var want []string
 	for i := 1; i <= 32; i++ {
-		if i <= 11 || i >= 16 && i <= 25 || i == 28 || i == 29 || i == 32 { // the others belong to what is still to come
+		if i <= 12 || i == 14 || i >= 16 && i <= 25 || i == 28 || i == 29 || i == 32 { // the others belong to what is still to come
 			want = append(want, strconv.Itoa(i))
 		}
 	}

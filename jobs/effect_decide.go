@@ -12,10 +12,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ErrUnknownEffect is returned for the id of an effect that isn't there.
-var ErrUnknownEffect = errors.New("jobs: unknown effect")
+var (
+	// ErrUnknownEffect is returned for the id of an effect that isn't there.
+	ErrUnknownEffect = errors.New("jobs: unknown effect")
+	// ErrEffectState is returned when an effect can't be decided as it stands.
+	ErrEffectState = errors.New("jobs: effect can't be decided as it stands")
+)
 
-// EffectStateError says that an effect can't be decided as it stands.
+// EffectStateError is an [ErrEffectState] with what to do instead.
 type EffectStateError struct {
 	ID    int64
 	State string
@@ -26,6 +30,9 @@ type EffectStateError struct {
 func (e *EffectStateError) Error() string {
 	return fmt.Sprintf("jobs: effect %d is %s: %s", e.ID, e.State, e.Fix)
 }
+
+// Is makes an EffectStateError an [ErrEffectState].
+func (e *EffectStateError) Is(target error) bool { return target == ErrEffectState }
 
 // EffectDecision is what a person has found out.
 type EffectDecision struct {

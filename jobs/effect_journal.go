@@ -84,6 +84,7 @@ func (r *Run) intent(ctx context.Context, tx pgx.Tx, c EffectConfig, request, op
 	case stepPerson, stepInquire:
 		_, err = tx.Exec(ctx, doubtSQL, e.id, tooLateToSend, r.ID.String(), r.token.Seq)
 		e.state = EffectUncertain
+	case stepAnswer, stepDropped, stepChanged, stepExpired:
 	}
 	return e, do, c.deadline(e).Sub(now), err
 }

@@ -53,6 +53,7 @@ func (r *Run) EffectOf(ctx context.Context, c EffectConfig) (response json.RawMe
 		return nil, m.fail(false, fmt.Errorf("%w: it was %s, now it is %s", ErrChanged, shortened(e.request), shortened(request)))
 	case stepExpired:
 		return nil, m.fail(false, fmt.Errorf("%w: it was valid until %s", ErrExpired, c.deadline(e).UTC().Format(time.RFC3339)))
+	case stepAnswer:
 	}
 	return json.RawMessage(cmp.Or(e.response, "null")), nil
 }

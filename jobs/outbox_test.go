@@ -48,16 +48,15 @@ func mail(send func(context.Context, *jobs.Run, jobs.Dispatch) error) jobs.Job {
 	return jobs.Outbox(jobs.Job{Name: "mail", MaxRetries: 2, RetryDelay: time.Millisecond, RetryMaxDelay: time.Millisecond}, send)
 }
 
-func enqueue(t *testing.T, pool *pgxpool.Pool, key string, body any) (seq int64) {
+func enqueue(t *testing.T, pool *pgxpool.Pool, key string, body any) {
 	t.Helper()
-	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) (err error) {
-		seq, err = jobs.Enqueue(t.Context(), tx, jobs.Message{Outbox: "mail", Key: key, Body: body})
+	err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		_, err := jobs.Enqueue(t.Context(), tx, jobs.Message{Outbox: "mail", Key: key, Body: body})
 		return err
 	})
 	if err != nil {
 		t.Error(err)
 	}
-	return seq
 }
 
 // registered waits until the outbox is stored.

@@ -58,11 +58,11 @@ func codeOf(err error) int {
 		return codeOK
 	case errors.As(err, &own):
 		return own.code
-	case is(err, jobs.ErrUnknownJob, jobs.ErrUnknownPeriod, jobs.ErrNoReason, jobs.ErrTooMany, jobs.ErrRetire, jobs.ErrParam, jobs.ErrState, lockrepo.ErrNotFound, lockrepo.ErrInput, approvals.ErrNotFound, pgdev.ErrNoBinaries), wrongInput(err):
+	case is(err, jobs.ErrUnknownJob, jobs.ErrUnknownPeriod, jobs.ErrUnknownEffect, jobs.ErrNoReason, jobs.ErrTooMany, jobs.ErrRetire, jobs.ErrParam, jobs.ErrState, lockrepo.ErrNotFound, lockrepo.ErrInput, approvals.ErrNotFound, pgdev.ErrNoBinaries), wrongInput(err):
 		return codeUsage
 	case is(err, lockrepo.ErrHeld, lockrepo.ErrNotHeld, lockrepo.ErrEnded, fence.ErrStale, fence.ErrUnfenced,
 		fence.ErrOtherLock, fence.ErrOtherDatabase, jobs.ErrComplete, jobs.ErrRunning,
-		jobs.ErrNoOutput, jobs.ErrPaused, jobs.ErrNotPaused, jobs.ErrPeriodState,
+		jobs.ErrNoOutput, jobs.ErrPaused, jobs.ErrNotPaused, jobs.ErrPeriodState, jobs.ErrEffectState,
 		approvals.ErrSamePerson, approvals.ErrNotApprover, approvals.ErrNotOperator, approvals.ErrExpired, approvals.ErrDecided):
 		return codeConflict
 	}

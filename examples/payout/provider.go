@@ -69,7 +69,7 @@ func (p *provider) pay(w http.ResponseWriter, r *http.Request) {
 		reply(w, answer{http.StatusBadRequest, "a payment and an Idempotency-Key are needed"})
 		return
 	}
-	a, delay, lost := p.begin(key, x)
+	a, delay, lost := p.begin(key)
 	if a.status == 0 {
 		select { // tells the nemesis, if it waits
 		case p.arrived <- x.Day:
@@ -85,7 +85,7 @@ func (p *provider) pay(w http.ResponseWriter, r *http.Request) {
 }
 
 // begin answers what is known of a key, or takes it up.
-func (p *provider) begin(key string, x payment) (a answer, delay time.Duration, lost bool) {
+func (p *provider) begin(key string) (a answer, delay time.Duration, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delay, lost = time.Duration(2+p.rng.IntN(8))*time.Millisecond, p.rng.IntN(5) == 0
@@ -143,8 +143,8 @@ func reply(w http.ResponseWriter, a answer) {
 }
 
 // stop waits for what is under way.
-func (p *provider) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+func (p *provider) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return errors.Join(p.server.Shutdown(ctx), p.server.Close())
 }

@@ -51,6 +51,7 @@ type stage struct {
 	rng      *rand.Rand
 	crew     []*worker
 	days     []string
+	moments  int
 	result   result
 }
 
@@ -73,7 +74,7 @@ func (o options) run(ctx context.Context) (r result, err error) {
 	if s.provider, err = startProvider(ctx, o.seed); err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, s.provider.stop()) }()
+	defer func() { err = errors.Join(err, s.provider.stop(context.WithoutCancel(ctx))) }()
 	defer func() { err = errors.Join(err, s.dismiss()) }()
 	if err := s.prepare(ctx, url); err != nil {
 		return r, err
@@ -117,7 +118,7 @@ func (s *stage) prepare(ctx context.Context, url string) error {
 	return nil
 }
 
-// play lets the days be paid, with two faults in each, in either order and at any moment, and compares the books.
+// play lets the days be paid, with two faults in each, in either order, and compares the books.
 func (s *stage) play(ctx context.Context) error {
 	for i, day := range s.days {
 		ctx, cancel := context.WithTimeout(ctx, patience)
@@ -180,34 +181,49 @@ func (s *stage) caught(ctx context.Context, day string) (w *worker, token int64,
 	}
 }
 
-// killOne kills the holder with its call under way; another worker takes its place.
+// anyMoment lets every other fault come a little later than with the call just under way.
+func (s *stage) anyMoment(ctx context.Context) error {
+	if s.moments++; s.moments%2 == 1 {
+		return nil
+	}
+	t := time.NewTimer(time.Duration(s.rng.IntN(30)) * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// killOne kills the holder; another worker takes its place.
 func (s *stage) killOne(ctx context.Context, day string) error {
 	w, token, err := s.caught(ctx, day)
 	if err != nil {
 		return err
 	}
-	if err := w.kill(); err != nil {
+	if err := errors.Join(s.anyMoment(ctx), w.kill()); err != nil {
 		return err
 	}
 	s.result.Kills++
-	s.tell("%s: killed %s with its call under way", day, w.name)
+	s.tell("%s: killed %s, which held the lock", day, w.name)
 	if err := s.until(ctx, successor, token); err != nil {
 		return fmt.Errorf("nobody takes over: %w", err)
 	}
 	return w.start()
 }
 
-// stopOne stops the holder with its call under way, and lets it go on when it has a successor.
+// stopOne stops the holder, and lets it go on when it has a successor.
 func (s *stage) stopOne(ctx context.Context, day string) error {
 	w, token, err := s.caught(ctx, day)
 	if err != nil {
 		return err
 	}
-	if err := w.signal(syscall.SIGSTOP); err != nil {
+	if err := errors.Join(s.anyMoment(ctx), w.signal(syscall.SIGSTOP)); err != nil {
 		return err
 	}
 	s.result.Pauses++
-	s.tell("%s: stopped %s with its call under way", day, w.name)
+	s.tell("%s: stopped %s, which held the lock", day, w.name)
 	err = s.until(ctx, successor, token)
 	if err != nil {
 		err = fmt.Errorf("nobody takes over: %w", err)

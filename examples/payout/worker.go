@@ -61,10 +61,9 @@ func holderOf(name string, pid int) string { return fmt.Sprintf("%s/%d", name, p
 
 // worker is one of the crew.
 type worker struct {
-	name    string
-	env     []string
-	proc    *pgdev.Process
-	stopped bool
+	name string
+	env  []string
+	proc *pgdev.Process
 }
 
 func (w *worker) start() error {
