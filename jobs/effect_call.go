@@ -25,8 +25,8 @@ var (
 	ErrDropped = errors.New("jobs: effect was dropped by a person")
 	// ErrExpired is returned when it is too late to send an effect, and the cause of the call's context when that comes to be.
 	ErrExpired = errors.New("jobs: too late to send the effect")
-	// ErrChanged is returned when an effect's request is another one than was recorded under its key. It is an [ErrNoRetry].
-	ErrChanged = errors.New("jobs: request has changed under an old key")
+	// ErrOtherRequest is returned when an effect's request is another one than was recorded under its key. It is an [ErrNoRetry].
+	ErrOtherRequest = errors.New("jobs: request has changed under an old key")
 )
 
 // What becomes of an effect of which nobody knows whether it has happened.
@@ -102,7 +102,7 @@ func (c EffectConfig) policy() string {
 }
 
 // EffectError says what has become of an effect. It is the error that its function gave; an [ErrFailed], [ErrDropped],
-// [ErrExpired] or [ErrChanged] where it is one of those; and an [ErrUncertain] when a person has to decide: a run that returns it
+// [ErrExpired] or [ErrOtherRequest] where it is one of those; and an [ErrUncertain] when a person has to decide: a run that returns it
 // leaves the period dead.
 type EffectError struct {
 	Job, Period, Key string
@@ -126,5 +126,5 @@ func (e *EffectError) Unwrap() error { return e.Err }
 
 // Is says whether a person has to decide.
 func (e *EffectError) Is(target error) bool {
-	return target == ErrUncertain && e.Ask || target == ErrNoRetry && errors.Is(e.Err, ErrChanged)
+	return target == ErrUncertain && e.Ask || target == ErrNoRetry && errors.Is(e.Err, ErrOtherRequest)
 }

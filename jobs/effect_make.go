@@ -50,7 +50,7 @@ func (r *Run) EffectOf(ctx context.Context, c EffectConfig) (response json.RawMe
 	case stepDropped:
 		return nil, m.fail(false, fmt.Errorf("%w: %s", ErrDropped, e.reason))
 	case stepChanged:
-		return nil, m.fail(false, fmt.Errorf("%w: it was %s, now it is %s", ErrChanged, shortened(e.request), shortened(request)))
+		return nil, m.fail(false, fmt.Errorf("%w: it was %s, now it is %s", ErrOtherRequest, shortened(e.request), shortened(request)))
 	case stepExpired:
 		return nil, m.fail(false, fmt.Errorf("%w: it was valid until %s", ErrExpired, c.deadline(e).UTC().Format(time.RFC3339)))
 	case stepAnswer:

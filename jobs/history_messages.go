@@ -40,7 +40,7 @@ select m.job as outbox, m.period as key, m.key as message_key, m.seq, p.state, c
   from pawl.outbox m cross join lateral (
     select * from pawl.periods x where x.job = m.job and x.key = m.period order by x.revision desc limit 1) p
  where (@outbox::text = '' or m.job = @outbox) and (@key::text = '' or m.key = @key) and (@state::text = '' or p.state = @state)
- order by m.at, m.job, m.period limit @limit`
+ order by m.job, m.at, m.period limit @limit`
 
 	// Of many messages few are dead: they are found by what they wait for.
 	deadMessagesSQL = messageColumns + `
@@ -49,7 +49,7 @@ select m.job as outbox, m.period as key, m.key as message_key, m.seq, p.state, c
  order by p.scheduled_at, m.job, m.period limit @limit`
 )
 
-// Messages lists what was enqueued, the oldest first.
+// Messages lists what was enqueued, each outbox's oldest first.
 func (h *History) Messages(ctx context.Context, f MessageFilter) ([]MessageInfo, error) {
 	if err := oneOf("message", f.State, stateOpen, stateRunning, stateComplete, stateDead, stateCancelled, stateSkipped); err != nil {
 		return nil, err

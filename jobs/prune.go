@@ -73,15 +73,10 @@ with gone as (
        and p.ended_at is not null and p.waits is null and coalesce(p.last_at, p.scheduled_at) < (select clock_timestamp() - interval '400 days')
        and p.key ~ '^([0-9]{4}-[0-9]{2}-[0-9]{2}T.*|[0-9A-HJKMNP-TV-Z]{26})$'
        and p.key <> all (array(select w.key from pawl.periods w where w.waits = 'needs'))
-       and not exists (select from pawl.effects e where e.job = p.job and e.key = p.key and e.ended_at is null)
      order by p.scheduled_at limit $1 for update skip locked))
   returning job, key, revision
 ), left_behind as (
   delete from pawl.checkpoints c using gone g where c.job = g.job and c.key = g.key and c.revision = g.revision
-), done as (
-  delete from pawl.effects e using gone g where e.job = g.job and e.key = g.key
-), posted as (
-  delete from pawl.outbox m using gone g where m.job = g.job and m.period = g.key
 )
 select count(*) from gone`
 
@@ -101,6 +96,21 @@ delete from pawl.runs where ctid = any (array(
        and x.ended_at < (select clock_timestamp() - $3::bigint * interval '1 ms')
      order by x.started_at limit $1 for update skip locked) r
    limit $1))`
+)
+
+// What was done for a period goes when no revision of it is left: a rerun would do it again. What has no outcome stays.
+const (
+	pruneEffectsSQL = `
+delete from pawl.effects where ctid = any (array(
+  select e.ctid from pawl.effects e where e.job = $2 and e.at < (select clock_timestamp() - interval '400 days') and e.ended_at is not null
+     and not exists (select from pawl.periods p where p.job = e.job and p.key = e.key)
+   order by e.at limit $1 for update skip locked))`
+
+	pruneOutboxSQL = `
+delete from pawl.outbox where ctid = any (array(
+  select m.ctid from pawl.outbox m where m.job = $2 and m.at < (select clock_timestamp() - interval '400 days')
+     and not exists (select from pawl.periods p where p.job = m.job and p.key = m.period)
+   order by m.at limit $1 for update skip locked))`
 )
 
 // prune is the function of the job. It may end anywhere: what it has deleted stays deleted, and the next run goes on.
@@ -143,6 +153,12 @@ func prune(ctx context.Context, run *Run) error {
 			return err
 		}
 		if err := most("pawl.periods", prunePeriodsSQL, job); err != nil {
+			return err
+		}
+		if err := most("pawl.effects", pruneEffectsSQL, job); err != nil {
+			return err
+		}
+		if err := most("pawl.outbox", pruneOutboxSQL, job); err != nil {
 			return err
 		}
 	}

@@ -66,6 +66,14 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 		     ) d (job, key, keep, state, days, last, waits)`,
 		`insert into pawl.checkpoints (job, key, revision, token, operation) values
 		 ('h', '2020-01-01T02:00:00Z', 1, 1, gen_random_uuid()), ('h', '2020-01-02T02:00:00Z', 1, 1, gen_random_uuid())`,
+		// Of periods that are gone, and of one that has another revision.
+		`insert into pawl.effects (job, key, revision, effect, idempotency_key, request, run, token, operation, at, state, ended_at)
+		 select 'h', d.key, 1, d.keep, d.keep, '1', gen_random_uuid(), 1, gen_random_uuid(), now() - d.days * interval '1 day', d.state, case when d.state = 'done' then now() end
+		   from (values ('01HZXK3V9Q8Y7T6R5E4W3Q2A1B', 'go', 'done', 401), ('01HZXK3V9Q8Y7T6R5E4W3Q2A1B', 'stay-unknown', 'uncertain', 401),
+		     ('2020-01-01', 'stay-day', 'done', 4000), ('2020-01-03T02:00:00Z', 'stay-open', 'done', 500), ('gone', 'stay-new', 'done', 399)) d (key, keep, state, days)`,
+		`insert into pawl.outbox (job, period, key, seq, body, at)
+		 select 'h', d.period, d.keep, 1, '1', now() - d.days * interval '1 day'
+		   from (values ('01HZXK3V9Q8Y7T6R5E4W3Q2A1B', 'go', 401), ('2020-01-03T02:00:00Z', 'stay-open', 500), ('gone', 'stay-new', 399)) d (period, keep, days)`,
 		`insert into pawl.audit (at, actor, action) values (now() - interval '4000 days', 'a', 'b')`,
 	} {
 		if _, err := pool.Exec(t.Context(), sql); err != nil {
@@ -90,6 +98,8 @@ func TestPruningDeletesWhatIsOldEnoughAndNothingElse(t *testing.T) {
 			{"events", "subject", "stay"},
 			{"alerts", "channel", "stay"},
 			{"replicas", "holder", "stay"},
+			{"effects", "effect", "stay-day stay-new stay-open stay-unknown"},
+			{"outbox", "key", "stay-new stay-open"},
 			{"periods", "lock", "stay-day stay-decision stay-month stay-needed stay-needs stay-new stay-open stay-stretch stay-watermark stay-week"},
 		} {
 			left := texts(t, pool, fmt.Sprintf(`select %s from pawl.%s where %[1]s ~ '^(go|stay)' order by 1`, c.col, c.table))
@@ -244,6 +254,8 @@ func TestPruningAndLookingUseIndexes(t *testing.T) {
 	explain(pruneOutputsSQL, "outputs_job at", pruneBatch, "'h'", 3600_000)
 	explain(pruneRunsSQL, "runs_ended started_at", pruneBatch, "'h'", 3600_000)
 	explain(prunePeriodsSQL, "periods_job scheduled_at", pruneBatch, "'h'")
+	explain(pruneEffectsSQL, "effects_job at", pruneBatch, "'h'")
+	explain(pruneOutboxSQL, "outbox_job at", pruneBatch, "'h'")
 	explain(lateSQL, "periods_late late_at")
 	explain(overdueSQL, "periods_due due_at")
 	explain(atRiskSQL, "periods_due due_at")

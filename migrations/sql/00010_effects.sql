@@ -65,7 +65,7 @@ create table pawl.outbox (
     primary key (job, period),
     unique (job, key, seq)
 );
-create index outbox_at on pawl.outbox (at);
+create index outbox_job on pawl.outbox (job, at);
 
 -- Puts a message into the outbox of a stored job, as part of the caller's transaction. It enters no lane, since that would
 -- hold up whoever shares it until the caller commits: replicas hear of the commit and make the delivery.
