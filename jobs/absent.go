@@ -43,7 +43,7 @@ select job, generation, exists (select from pawl.renames f where f.job = s.job a
 	// What its retirement has cancelled is owed again.
 	reopenRetiredSQL = `
 update pawl.periods p set state = 'open', reason = null, ended_at = null, waits = pawl.waits_for(p.job, p.key, p.scheduled_at, p.origin)
- where p.job = $1 and p.state = 'cancelled' and p.reason = 'retired' and p.ended_at >= $2::timestamptz and p.lock = any ($3::text[])`
+ where p.job = $1 and p.state = 'cancelled' and p.reason = 'retired' and p.ended_at >= $2::timestamptz and p.lock = any ($3::text[]) and p.parent is null`
 
 	retiredLocksSQL = `
 select distinct lock from pawl.periods where job = $1 and state = 'cancelled' and reason = 'retired' and ended_at >= $2::timestamptz`

@@ -14,6 +14,7 @@ import (
 const backstopListSQL = `
 select p.lock from pawl.periods p left join pawl.lanes n on n.lock = p.lock left join pawl.river_job j on j.id = n.delivery
  where p.ended_at is null and p.waits is null and p.state = 'open' and not exists (select from pawl.runs r where r.lock = p.lock and r.ended_at is null)
+   and not exists (select from pawl.periods f where f.lock = p.lock and f.shards is not null and f.ended_at is null and f.state = 'running')
  group by p.lock
 having not coalesce(bool_or(j.state in ('available', 'scheduled', 'pending', 'retryable')
                          or j.state = 'running' and j.attempted_at > clock_timestamp() - pawl.start_grace()), false)
@@ -65,5 +66,5 @@ func (r *Runner) backstop(ctx context.Context) error {
 		}
 	}
 	_, err = r.pool.Exec(ctx, backstopRiverSQL)
-	return errors.Join(append(errs, err, r.pauseMarked(ctx), r.expireAll(ctx), r.loadNeeds(ctx), r.rewaitAll(ctx), r.bringAll(ctx))...)
+	return errors.Join(append(errs, err, r.settleAll(ctx), r.pauseMarked(ctx), r.expireAll(ctx), r.loadNeeds(ctx), r.rewaitAll(ctx), r.bringAll(ctx))...)
 }

@@ -44,6 +44,7 @@ type definition struct {
 
 	Sends  []string              `json:"sends,omitempty"`
 	Params map[string]paramShape `json:"params,omitempty"`
+	Shards int                   `json:"shards,omitempty"`
 }
 
 func (j Job) definition(app string) definition {
@@ -52,7 +53,7 @@ func (j Job) definition(app string) definition {
 		Gap: j.DST.Gap, DSTOverlap: j.DST.Overlap, DayMatch: j.DayMatch, Period: j.Period, PeriodOffset: j.PeriodOffset,
 		EveryOffset: j.EveryOffset, Jitter: j.Jitter, CatchUp: j.CatchUp, CatchUpWindow: j.CatchUpWindow, CatchUpMax: j.CatchUpMax,
 		Overlap: j.Overlap, StartWithin: j.StartWithin, LateAfter: j.LateAfter, DueBy: j.DueBy, OnDead: j.OnDead,
-		Alerts: j.Alerts, Timeout: j.Timeout, Runs: j.runs(), Outbox: j.outbox, Sends: j.Sends,
+		Alerts: j.Alerts, Timeout: j.Timeout, Runs: j.runs(), Outbox: j.outbox, Sends: j.Sends, Shards: j.Shards,
 		KeepRuns: j.Retention.Runs, KeepOutput: j.Retention.Output,
 	}
 	for _, n := range j.Needs {

@@ -154,7 +154,7 @@ func (r *Runner) note(ctx context.Context, run *Run, kind, subject string, detai
 	defer cancel()
 	text, err := json.Marshal(detail)
 	if err == nil {
-		_, err = r.pool.Exec(ctx, noteSQL, kind, subject, run.Job, run.Period.Key, run.Revision, run.ID.String(), run.token.Lock, run.token.Seq, string(text))
+		_, err = r.pool.Exec(ctx, noteSQL, kind, subject, run.Job, run.rowKey(), run.Revision, run.ID.String(), run.token.Lock, run.token.Seq, string(text))
 	}
 	if err != nil {
 		run.Logger().WarnContext(ctx, "event not noted", "event", kind, "error", err)

@@ -152,7 +152,10 @@ func (r *Runner) ended(ctx context.Context, run *Run, outcome string, ok bool, c
 		log.WarnContext(ctx, "run ended", "outcome", outcome, "error", message(cause), "attempts_left", run.most-run.Attempt)
 	}
 	r.count(ctx, run, outcome, ok)
-	if ok && outcome == stateComplete {
+	switch {
+	case ok && run.Shard.Key != "":
+		r.trySettle(ctx, run)
+	case ok && outcome == stateComplete:
 		r.wakeDependents(ctx, run.Job, run.Period.Key)
 	}
 }
@@ -160,7 +163,7 @@ func (r *Runner) ended(ctx context.Context, run *Run, outcome string, ok bool, c
 // count counts the period's new state.
 func (r *Runner) count(ctx context.Context, run *Run, outcome string, ok bool) {
 	switch {
-	case !ok:
+	case !ok || run.Shard.Key != "": // a shard is no period
 		return
 	case outcome == stateComplete:
 		r.metrics.Periods.WithLabelValues(run.Job, "complete", "").Inc()

@@ -39,9 +39,9 @@ const (
 select ` + markedColumns + `, true as newest, p.start_at as start, p.end_at as "end", coalesce(p.last_at, p.scheduled_at) as last_at
   from (select * from pawl.periods where job = @job and key = any (@keys::text[])
         union
-        (select * from pawl.periods where job = @job and scheduled_at >= @from and scheduled_at < @to order by scheduled_at limit 2 * @most)
+        (select * from pawl.periods where job = @job and scheduled_at >= @from and scheduled_at < @to` + notShards + ` order by scheduled_at limit 2 * @most)
         union
-        (select * from pawl.periods where job = @job and scheduled_at < @from order by scheduled_at desc limit 20)) p
+        (select * from pawl.periods where job = @job and scheduled_at < @from` + notShards + ` order by scheduled_at desc limit 20)) p
  order by p.start_at, p.key, p.revision`
 )
 

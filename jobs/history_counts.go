@@ -34,12 +34,12 @@ with n as materialized (select clock_timestamp() as now), lease as (
 ), owed as (
   select count(*) filter (where state = 'open') as open, count(*) filter (where state = 'running') as running,
          count(*) filter (where state = 'held') as on_hold
-    from (select state from pawl.periods where ` + unfinished + `
+    from (select state from pawl.periods where ` + unfinished + notShards + `
            union all select state from pawl.periods where ` + waiting + ` and ended_at is null limit 10001) p
 ), bad as (
   select count(*) filter (where state = 'dead') as dead, count(*) filter (where state = 'missed') as missed
     from (select p.state from n, pawl.schedules s cross join lateral (select state from pawl.periods
-           where ` + endedBadly + ` and job = s.job and scheduled_at > n.now - interval '7 days') p
+           where ` + endedBadly + notShards + ` and job = s.job and scheduled_at > n.now - interval '7 days') p
            where p.state in ('dead', 'missed') limit 10001) p
 ), queue as (
   select count(*) as depth, coalesce(max(extract(epoch from n.now - scheduled_at)), 0)::float8 as oldest

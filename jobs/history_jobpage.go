@@ -65,8 +65,8 @@ func jobsSQL(state string) string {
 	case JobsTrouble:
 		chosen = ` and s.retired_at is null and (
    exists (select from pawl.periods p where p.job = s.job and ` + endedBadly + ` and p.state in ('dead', 'missed') and p.scheduled_at >= (
-     select min(scheduled_at) from (select scheduled_at from pawl.periods where job = s.job order by scheduled_at desc limit @marks) o))
-   or exists (select from (select ended_at from pawl.periods where job = s.job order by scheduled_at desc limit @marks) p where p.ended_at is null)
+     select min(scheduled_at) from (select scheduled_at from pawl.periods where job = s.job` + notShards + ` order by scheduled_at desc limit @marks) o))
+   or exists (select from (select ended_at from pawl.periods where job = s.job` + notShards + ` order by scheduled_at desc limit @marks) p where p.ended_at is null)
    or exists (select from pawl.periods p where p.job = s.job and waits is not null)
    or exists (select from pawl.periods p where p.lock = s.lock and p.job = s.job and ` + unfinished + `))`
 	}

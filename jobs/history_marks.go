@@ -26,9 +26,9 @@ p.job, p.key, p.revision, p.state, coalesce(p.reason, '') as reason, p.scheduled
 	marksSQL = `
 select ` + markedColumns + `, p.newest
   from unnest(@jobs::text[], @locks::text[]) j (job, lock) cross join lateral (
-    (select *, true as newest from pawl.periods where job = j.job order by scheduled_at desc, key desc, revision desc limit 2 * @marks)
+    (select *, true as newest from pawl.periods where job = j.job` + notShards + ` order by scheduled_at desc, key desc, revision desc limit 2 * @marks)
     union all
-    (select h.*, false from (select * from pawl.periods where lock = j.lock and ` + unfinished + `
+    (select h.*, false from (select * from pawl.periods where lock = j.lock and ` + unfinished + notShards + `
        order by priority, scheduled_at, job, key, revision limit 100) h where h.job = j.job limit @marks)
     union all
     (select *, false from pawl.periods where job = j.job and ` + waiting + ` order by scheduled_at limit @marks)) p`
@@ -52,7 +52,7 @@ select j.job, extract(epoch from m.usual)::float8
 	// Open periods by the locks that have some, whatever a job's lock is called now.
 	openSQL = openLocks + `
 select o.job, count(*) from (
-  select p.job from lanes l cross join lateral (select job, state from pawl.periods where lock = l.lock and ` + unfinished + ` limit @most) p
+  select p.job from lanes l cross join lateral (select job, state from pawl.periods where lock = l.lock and ` + unfinished + notShards + ` limit @most) p
    where p.state = 'open' and p.job = any (@jobs)
   union all
   select p.job from unnest(@jobs::text[]) j (job) cross join lateral (
@@ -62,7 +62,7 @@ select o.job, count(*) from (
 	badSQL = `
 select j.job, count(*) filter (where p.state = 'dead'), count(*) filter (where p.state = 'missed')
   from unnest(@jobs::text[]) j (job) cross join lateral (
-    select state from pawl.periods where job = j.job and ` + endedBadly + ` order by scheduled_at desc limit @most) p
+    select state from pawl.periods where job = j.job and ` + endedBadly + notShards + ` order by scheduled_at desc limit @most) p
  group by j.job`
 
 	// A range of one state, and its order, leave no other index than that of job and state: the newest runs of all jobs may

@@ -12,9 +12,9 @@ func (h *History) PeriodCounts(ctx context.Context) (map[string]map[string]int64
 	// Each part comes from an index of its own.
 	const sql = `
 select job, state, count(*) from (
-  select job, state from pawl.periods where ` + unfinished + `
+  select job, state from pawl.periods where ` + unfinished + notShards + `
   union all select job, state from pawl.periods where ` + waiting + ` and ended_at is null
-  union all select job, state from pawl.periods where ` + endedBadly + ` and state = 'dead') p
+  union all select job, state from pawl.periods where ` + endedBadly + notShards + ` and state = 'dead') p
  group by job, state`
 	counts := map[string]map[string]int64{}
 	err := h.read(ctx, "period counts", func(ctx context.Context, tx pgx.Tx) error {

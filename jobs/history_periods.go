@@ -57,6 +57,8 @@ const (
 	waiting    = `waits is not null` // also what is dead until somebody decides
 	endedBadly = `ended_at is not null and reason not in ('overlap', 'exit_code')`
 	wasSkipped = `ended_at is not null and reason in ('overlap', 'exit_code')`
+
+	notShards = ` and parent is null` // lists are of periods; [History.Shards] has the others
 )
 
 // Cursor says where a list of periods goes on after this one, see [PeriodFilter].
@@ -110,7 +112,7 @@ func periodsSQL(f PeriodFilter) string {
 	for _, kind := range kinds(f.wanted()) {
 		parts = append(parts, `
   select p.* from `+of+` j cross join lateral (
-    select * from pawl.periods where job = j.job and `+kind+` and `+chosen+`
+    select * from pawl.periods where job = j.job and `+kind+notShards+` and `+chosen+`
      order by scheduled_at desc, key, revision desc limit @most) p`)
 	}
 	return `

@@ -112,10 +112,11 @@ type latest struct {
 	run                     uuid.UUID // that has it or had it last; zero: none
 	params                  json.RawMessage
 	exists                  bool
+	parent                  string // of a shard: the key of its period
 }
 
 const latestSQL = `
-select distinct on (key) key, lock, state, coalesce(waits, ''), revision, ticks, start_at, end_at, scheduled_at, coalesce(token, 0), key_revision, refused, coalesce(params::text, ''), coalesce(run::text, '')
+select distinct on (key) key, lock, state, coalesce(waits, ''), revision, ticks, start_at, end_at, scheduled_at, coalesce(token, 0), key_revision, refused, coalesce(params::text, ''), coalesce(run::text, ''), coalesce(parent, '')
   from pawl.periods where job = $1 and key = any ($2::text[]) order by key, revision desc`
 
 // What was the job's under a former name, and isn't renamed yet.
@@ -131,7 +132,7 @@ func latestOf(ctx context.Context, tx pgx.Tx, job string, keys ...string) (map[s
 	}
 	found := map[string]latest{}
 	x, params, run := latest{exists: true}, "", ""
-	_, err = pgx.ForEachRow(rows, []any{&x.key, &x.lock, &x.state, &x.waits, &x.revision, &x.ticks, &x.start, &x.end, &x.scheduled, &x.token, &x.keyRev, &x.refused, &params, &run},
+	_, err = pgx.ForEachRow(rows, []any{&x.key, &x.lock, &x.state, &x.waits, &x.revision, &x.ticks, &x.start, &x.end, &x.scheduled, &x.token, &x.keyRev, &x.refused, &params, &run, &x.parent},
 		func() (err error) {
 			x.params, x.run = json.RawMessage(params), uuid.UUID{}
 			if run != "" {
@@ -148,6 +149,9 @@ func periodOf(ctx context.Context, tx pgx.Tx, job, key string) (latest, error) {
 	found, err := latestOf(ctx, tx, job, key)
 	if err == nil && !found[key].exists {
 		err = fmt.Errorf("%w %s %s: list them with: pawl job ls", ErrUnknownPeriod, job, key)
+	}
+	if err == nil && found[key].parent != "" {
+		err = fmt.Errorf("%w: %s is a shard of %s %s, give that period: its shards follow", ErrUnknownPeriod, key, job, found[key].parent)
 	}
 	return found[key], err
 }

@@ -25,10 +25,11 @@ const pauseSQL = `
 update pawl.schedules set paused_at = $2::timestamptz, paused_by = $3, pause_note = nullif($4, ''), paused_until = $5::timestamptz, resume = $6,
        next_at = least(next_at, $5::timestamptz) where job = $1`
 
-// What was owed already waits; a run that is under way may finish, and its retry waits.
+// What was owed already waits; a run that is under way may finish, and its retry waits. A period whose shards run goes on: it
+// holds the line of its lock, which nothing that waits does.
 const pausePeriodsSQL = `
 update pawl.periods set waits = 'paused' where job = $1 and ended_at is null and waits is null and state in ('open', 'running')
-   and origin in ('schedule', 'backfill') and lock = any ($2::text[])`
+   and origin in ('schedule', 'backfill') and lock = any ($2::text[]) and (state = 'open' or shards is null)`
 
 // Pause keeps a job from starting: what it owes waits, and ticks from now on are held, a row for each or, for hours and single
 // ticks, one for all. A run that is under way goes on. What a person triggers or reruns meanwhile runs all the same. It

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -107,17 +108,22 @@ const (
 
 const (
 	// The lock before the lane: a run that ends at this moment takes them in that order.
-	lockRowSQL = `select from pawl.locks where name = $1 for no key update`
+	lockRowsSQL = `select from pawl.locks where name = any ($1::text[]) order by name for no key update`
+
+	// Those under which a period and its shards may run.
+	locksOfSQL = `
+select lock from pawl.periods
+ where job = $1 and revision = $3 and (key = $2 or parent = $2 and state in ('open', 'running')) order by lock`
 
 	cancelSQL = `
 update pawl.periods set state = 'cancelled', reason = 'operator', ended_at = coalesce(ended_at, clock_timestamp()), not_before = null, waits = null
- where job = $1 and key = $2 and revision = $3 and state in ('open', 'running', 'held', 'dead')`
+ where job = $1 and (key = $2 or parent = $2) and revision = $3 and state in ('open', 'running', 'held', 'dead')`
 
 	// It never waits for guards. From its commit no new guard and no renewal passes.
 	cancelForceSQL = `
 with mine as materialized (
   select l.*, p.run from pawl.periods p join pawl.locks l on l.name = p.lock and l.token = p.token and l.grant_id = p.run
-   where p.job = $1 and p.key = $2 and p.revision = $3 and p.state = 'cancelled'
+   where p.job = $1 and (p.key = $2 or p.parent = $2) and p.revision = $3 and p.state = 'cancelled'
 ), freed as (
   update pawl.locks l set grant_id = null, holder = null, key = null, request_id = null, expires_at = null, renewed_at = clock_timestamp()
     from mine m where l.name = m.name
@@ -144,10 +150,7 @@ func CancelAs(ctx context.Context, pool *pgxpool.Pool, job, key string, by By) e
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, lockRowSQL, last.lock); err != nil {
-			return err
-		}
-		locks, err := enterAll(ctx, tx, job, last.lock)
+		locks, err := lockAll(ctx, tx, job, last)
 		if err != nil {
 			return err
 		}
@@ -174,4 +177,44 @@ func CancelAs(ctx context.Context, pool *pgxpool.Pool, job, key string, by By) e
 		}
 		return nil
 	})
+}
+
+// lockAll takes the lock rows of a period and its shards, and enters its job's lanes. Between the two it may be fanned out:
+// then there are locks that had to be taken first, and it is done over.
+func lockAll(ctx context.Context, tx pgx.Tx, job string, last latest) (lanes []string, err error) {
+	for range 3 {
+		sub, err := tx.Begin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		taken, err := locksOf(ctx, sub, job, last)
+		if err == nil {
+			_, err = sub.Exec(ctx, lockRowsSQL, taken)
+		}
+		if err == nil {
+			lanes, err = enterAll(ctx, sub, job, last.lock)
+		}
+		if err != nil {
+			return nil, err
+		}
+		now, err := locksOf(ctx, sub, job, last)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(now, func(l string) bool { return !slices.Contains(taken, l) }) {
+			return lanes, sub.Commit(ctx)
+		}
+		if err := sub.Rollback(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("jobs: %s %s is fanned out again and again at this moment: try again", job, last.key)
+}
+
+func locksOf(ctx context.Context, tx pgx.Tx, job string, last latest) ([]string, error) {
+	rows, err := tx.Query(ctx, locksOfSQL, job, last.key, last.revision)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

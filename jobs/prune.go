@@ -70,10 +70,24 @@ with gone as (
   delete from pawl.periods where ctid = any (array(
     select p.ctid from pawl.periods p
      where p.job = $2 and p.scheduled_at < least((select clock_timestamp() - interval '400 days'), (select s.watermark from pawl.schedules s where s.job = $2))
-       and p.ended_at is not null and p.waits is null and coalesce(p.last_at, p.scheduled_at) < (select clock_timestamp() - interval '400 days')
+       and p.ended_at is not null and p.waits is null and p.parent is null and coalesce(p.last_at, p.scheduled_at) < (select clock_timestamp() - interval '400 days')
        and p.key ~ '^([0-9]{4}-[0-9]{2}-[0-9]{2}T.*|[0-9A-HJKMNP-TV-Z]{26})$'
        and p.key <> all (array(select w.key from pawl.periods w where w.waits = 'needs'))
      order by p.scheduled_at limit $1 for update skip locked))
+  returning job, key, revision
+), left_behind as (
+  delete from pawl.checkpoints c using gone g where c.job = g.job and c.key = g.key and c.revision = g.revision
+)
+select count(*) from gone`
+
+// $2 job. Shards of a period that ended as long ago: they tell how it went, and a rerun makes new ones.
+const pruneShardsSQL = `
+with gone as (
+  delete from pawl.periods where ctid = any (array(
+    select s.ctid from pawl.periods s
+     where s.job = $2 and s.parent is not null and s.scheduled_at < (select clock_timestamp() - interval '400 days') and s.ended_at < (select clock_timestamp() - interval '400 days')
+       and not exists (select from pawl.periods p where p.job = s.job and p.key = s.parent and p.revision = s.revision and (p.state <> 'complete' or p.ended_at > (select clock_timestamp() - interval '400 days')))
+     order by s.parent limit $1 for update of s skip locked))
   returning job, key, revision
 ), left_behind as (
   delete from pawl.checkpoints c using gone g where c.job = g.job and c.key = g.key and c.revision = g.revision
@@ -159,6 +173,9 @@ func prune(ctx context.Context, run *Run) error {
 			return err
 		}
 		if err := most("pawl.outbox", pruneOutboxSQL, job); err != nil {
+			return err
+		}
+		if err := most("pawl.periods", pruneShardsSQL, job); err != nil {
 			return err
 		}
 	}

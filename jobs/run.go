@@ -25,6 +25,7 @@ type Run struct {
 	Revision    int       // of the period; a rerun has a larger one
 	Attempt     int       // 1, 2, …
 	ScheduledAt time.Time // when the period was due, UTC
+	Shard       Shard     // which part of the period it works; its Key is empty if the job has no shards
 	Params      Params    // what Job.Params declares: what was given to the period, else the defaults; nil without any
 
 	runner     *Runner
@@ -55,7 +56,7 @@ func (r *Run) Holder() string { return r.runner.cfg.Holder }
 
 // Logger returns a logger that adds lock, token, job, period and run.
 func (r *Run) Logger() *slog.Logger {
-	return r.runner.log.With("lock", r.token.Lock, "token", r.token.Seq, "job", r.Job, "period", r.Period.Key,
+	return r.runner.log.With("lock", r.token.Lock, "token", r.token.Seq, "job", r.Job, "period", r.rowKey(),
 		"run", r.ID.String(), "attempt", r.Attempt)
 }
 

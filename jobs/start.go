@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"pawl/fence"
-	"pawl/jobs/schedule"
 	"pawl/lockrepo"
 )
 
@@ -66,9 +65,9 @@ func (r *Runner) run(have handled, x runRow, lock string, delivery int64, sent l
 	j := have.jobs[x.job]
 	id := uuid.MustParse(x.id)
 	tok := fence.Token{Lock: lock, Seq: x.token}
+	period, shard := place(x, j.PeriodOffset)
 	run := &Run{
-		ID: id, Job: x.job, Revision: x.revision, Attempt: x.attempt, ScheduledAt: x.scheduled.UTC(),
-		Period: schedule.Period{Key: x.key, Start: x.start.UTC(), End: x.end.UTC(), Offset: j.PeriodOffset},
+		ID: id, Job: x.job, Revision: x.revision, Attempt: x.attempt, ScheduledAt: x.scheduled.UTC(), Period: period, Shard: shard,
 		runner: r, job: j, most: x.most, token: tok, delivery: delivery, checkpoint: x.checkpoint, more: x.more,
 	}
 	run.lease = r.repo.Granted(tok, id, r.cfg.Holder, j.TTL, sent)

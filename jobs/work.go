@@ -92,7 +92,7 @@ func (r *Runner) period(root context.Context, run *Run, more bool) *Run {
 	defer stop()
 	r.live.add(run)
 	defer r.live.remove(run)
-	if run.Attempt == 1 && run.Revision == 1 {
+	if run.Attempt == 1 && run.Revision == 1 && !run.job.sharded() {
 		r.metrics.Lateness.WithLabelValues(run.Job).Observe(run.lease.AcquiredAt.Sub(run.ScheduledAt).Seconds())
 	}
 	if r.log.Enabled(ctx, slog.LevelInfo) {
@@ -103,7 +103,7 @@ func (r *Runner) period(root context.Context, run *Run, more bool) *Run {
 	case run.completed.Load():
 		r.ended(ctx, run, stateComplete, true, err)
 		return nil
-	case run.ended.Load(): // abandoned
+	case run.ended.Load(): // abandoned, or fanned out
 		return nil
 	}
 	if outcome == stateComplete && more && run.more {
@@ -229,7 +229,7 @@ func protect(ctx context.Context, run *Run, done chan<- error) {
 	}()
 	returned := run.loadParams(ctx)
 	if returned == nil {
-		returned = run.job.Func(ctx, run)
+		returned = run.work(ctx)
 	}
 	if returned != nil {
 		_ = returned.Error()

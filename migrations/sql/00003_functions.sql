@@ -417,7 +417,8 @@ $$;
 -- +goose StatementEnd
 
 -- Leave: last, as a statement of its own, with a snapshot taken after the lanes were granted. Makes the lane rule
--- true: when no run of a lock is running and one of its periods may run, a live delivery for that lock exists.
+-- true: when no run of a lock is running and one of its periods may run, a live delivery for that lock exists. A period whose
+-- shards run counts as a run of its lock.
 -- Idempotent. Only for lanes that the transaction has entered.
 -- +goose StatementBegin
 create function pawl.leave(p_locks text[]) returns int language plpgsql volatile as $$
@@ -429,6 +430,7 @@ begin
         select p.job, p.not_before from pawl.periods p where p.lock = n.lock and p.ended_at is null and p.waits is null and p.state = 'open'
          order by p.priority, p.scheduled_at, p.job, p.key, p.revision limit 1) h
      where n.lock = any (p_locks) and not exists (select from pawl.runs r where r.lock = n.lock and r.ended_at is null)
+       and not exists (select from pawl.periods f where f.lock = n.lock and f.shards is not null and f.ended_at is null and f.state = 'running')   -- its shards run
   ), fresh as (
     insert into pawl.river_job (state, queue, kind, args, max_attempts, scheduled_at)
     select 'available', 'pawl', 'pawl.' || w.job, jsonb_build_object('job', w.job, 'lock', w.lock), 1, w.at from want w

@@ -52,7 +52,8 @@ create type pawl.started as (
 -- +goose StatementBegin
 create function pawl.begin_runs(p_runs pawl.started[], p_holder text) returns setof pawl.started language plpgsql volatile as $$
 begin
-  update pawl.periods x set state = 'running', run = s.run, token = s.token, attempts = s.attempt, not_before = null, reason = null, started_at = s.acquired_at
+  update pawl.periods x set state = 'running', run = s.run, token = s.token, attempts = s.attempt, not_before = null, reason = null,
+         started_at = case when x.shards is null then s.acquired_at else x.started_at end   -- with its shards
     from unnest(p_runs) s where x.job = s.job and x.key = s.key and x.revision = s.revision;
   insert into pawl.runs (id, job, key, revision, attempt, lock, token, holder, delivery, started_at, resumed)
   select s.run, s.job, s.key, s.revision, s.attempt, s.lock, s.token, p_holder, s.delivery, s.acquired_at,
@@ -109,7 +110,8 @@ begin
        order by x.priority, x.scheduled_at, x.job, x.key, x.revision limit 1) h
    where h.job = any (p_jobs) and (h.not_before is null or h.not_before <= clock_timestamp())
      and (h.start_by is null or h.attempts > 0 or h.start_by > clock_timestamp())
-     and not exists (select from pawl.runs r where r.lock = q.lock and r.ended_at is null);
+     and not exists (select from pawl.runs r where r.lock = q.lock and r.ended_at is null)
+     and not exists (select from pawl.periods f where f.lock = q.lock and f.shards is not null and f.ended_at is null and f.state = 'running');
   if k.one then
     with free as materialized (                                                             -- peek, lock
       select s.*, o.token as last, o.incarnation, o.grant_id, o.holder, o.key as owner, o.request_id, o.acquired_at as since, o.expires_at as until, o.beats, o.longest_gap

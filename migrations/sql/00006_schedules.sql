@@ -48,7 +48,8 @@ begin
       from (select p.key, p.revision from pawl.periods p where p.job = p_former order by p.scheduled_at desc limit p_most for update skip locked) o;
   else
     select array_agg(o.key), array_agg(o.revision) into keys, revisions
-      from (select p.key, p.revision from pawl.periods p where p.job = p_former and p.key = any (p_keys) order by p.key, p.revision for update) o;
+      from (select p.key, p.revision from pawl.periods p where p.job = p_former and (p.key = any (p_keys) or p.parent = any (p_keys))   -- with its shards
+             order by p.key, p.revision for update) o;
   end if;
   with moved as (
     update pawl.periods p set job = p_job from unnest(keys, revisions) o (key, revision)
@@ -114,6 +115,7 @@ begin
     update pawl.periods p set waits = case s.definition ->> 'on_dead' when 'pause' then 'pause' else 'decision' end
       from pawl.runs r join pawl.schedules s on s.job = r.job
      where r.id = any (p_runs) and p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = r.id and p.state = 'dead'
+       and p.parent is null      -- a shard's period dies when its other shards have ended
        and s.definition ->> 'on_dead' in ('pause', 'hold_next')
     returning p.job, p.key, p.lock, p.scheduled_at, p.waits
   )

@@ -54,7 +54,7 @@ begin
           concat_ws('/', new.job, new.key, new.revision, case when new.state = 'dead' then new.attempts end),
           (select s.app from pawl.schedules s where s.job = new.job), new.job, new.key, new.revision, new.run, new.lock, new.token,
           jsonb_strip_nulls(jsonb_build_object('reason', new.reason, 'attempts', nullif(new.attempts, 0), 'scheduled_at', new.scheduled_at,
-            'last_at', new.last_at, 'ticks', nullif(new.ticks, 1))))
+            'last_at', new.last_at, 'ticks', nullif(new.ticks, 1), 'blocked_by', new.blocked_by)))
   on conflict (subject, kind) do nothing;
   return null;
 end $$;

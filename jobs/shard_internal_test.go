@@ -1,0 +1,555 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"pawl/fence"
+)
+
+// beginOn starts what may run under a lock, or nil.
+func (r *Runner) beginOn(t *testing.T, lock string) *Run {
+	t.Helper()
+	s, err := r.start(t.Context(), []startRequest{{lock, uuid.New(), exec(t, r.cfg.Pool, `select coalesce(max(id), 0) from pawl.river_job where args ->> 'lock' = $1`, lock)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s[0].run == nil {
+		return nil
+	}
+	return r.keep(t, s[0].run)
+}
+
+// fan starts the oldest period of L and fans it out.
+func (r *Runner) fan(t *testing.T, keys ...string) *Run {
+	t.Helper()
+	run := r.beginOn(t, "L")
+	if run == nil {
+		t.Fatal("no period may run")
+	}
+	if err := run.fanOut(t.Context(), keys); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// shard runs one shard to an outcome, and settles as its process does.
+func (r *Runner) shard(t *testing.T, key, outcome string) {
+	t.Helper()
+	run := r.beginOn(t, "L#"+key)
+	if run == nil {
+		t.Fatalf("shard %s may not run", key)
+	}
+	r.endShard(t, run, outcome)
+}
+
+func (r *Runner) endShard(t *testing.T, run *Run, outcome string) {
+	t.Helper()
+	if ok, err := r.end(t.Context(), []endRequest{{run: run, outcome: outcome}}); err != nil || !ok[0] {
+		t.Fatalf("end of shard %s = %v, %v", run.Shard.Key, ok, err)
+	}
+	r.trySettle(t.Context(), run)
+}
+
+// states are those of a period and its shards: "running 0:complete 1:open".
+func states(t *testing.T, pool *pgxpool.Pool, key string) string {
+	t.Helper()
+	return strings.Join(texts(t, pool, `select coalesce(shard || ':', '') || state from pawl.periods where key = $1 or parent = $1 order by revision, shard_no nulls first`, key), " ")
+}
+
+func wantStates(t *testing.T, pool *pgxpool.Pool, key, want string) {
+	t.Helper()
+	if got := states(t, pool, key); got != want {
+		t.Fatalf("states of %s: %q, want %q", key, got, want)
+	}
+}
+
+func TestAPeriodGoesOverItsShardsToItsReduction(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	key := r.chain(t, 1, Job{Shards: 3})[0]
+	run := r.fan(t, "0", "1", "2")
+	wantStates(t, pool, key, "running 0:open 1:open 2:open")
+	if n := exec(t, pool, `select count(*) from pawl.lanes n join pawl.river_job j on j.id = n.delivery where n.lock like 'L#%' and j.state = 'available'`); n != 3 {
+		t.Errorf("%d deliveries of shards, want 3", n)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.locks where name = 'L' and grant_id is null`); n != 1 {
+		t.Error("the run that has fanned out holds the lock still")
+	}
+	first := r.beginOn(t, "L#1")
+	if first == nil || first.Job != "j" || first.Period.Key != key || first.Shard.Key != "1" || first.Attempt != 1 {
+		t.Fatalf("run of a shard = %+v", first)
+	}
+	if err := first.loadShard(t.Context()); err != nil || first.Shard != (Shard{"1", 1, 3}) {
+		t.Errorf("shard = %+v, %v", first.Shard, err)
+	}
+	r.endShard(t, first, stateComplete)
+	r.shard(t, "0", stateComplete)
+	wantStates(t, pool, key, "running 0:complete 1:complete 2:open")
+	if r.beginOn(t, "L") != nil {
+		t.Fatal("the period runs before its last shard has")
+	}
+	r.shard(t, "2", stateSkipped)
+	wantStates(t, pool, key, "open 0:complete 1:complete 2:skipped")
+	if n := exec(t, pool, ruleSQL); n != 1 {
+		t.Error("the period that is to be reduced has no delivery")
+	}
+	last := r.beginOn(t, "L")
+	if last == nil || last.Attempt != 1 || last.Shard.Key != "" || last.token.Seq <= run.token.Seq {
+		t.Fatalf("the run that reduces = %+v", last)
+	}
+	var reduced fence.Token
+	last.job.Reduce = func(_ context.Context, run *Run, tx pgx.Tx) error { reduced = run.Token(); return nil }
+	if err := last.work(t.Context()); err != nil || reduced != last.token {
+		t.Fatalf("work = %v, reduced under %v", err, reduced)
+	}
+	wantStates(t, pool, key, "complete 0:complete 1:complete 2:skipped")
+}
+
+// No two periods of a lock are worked at once, however each was cut: a job may have another number of shards by then.
+func TestTheNextPeriodWaitsForAllShards(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	keys := r.chain(t, 2, Job{Shards: 2})
+	r.fan(t, "0", "1")
+	if n := exec(t, pool, ruleSQL); n != 0 {
+		t.Error("the next period is delivered while the shards of this one are open")
+	}
+	if run := r.beginOn(t, "L"); run != nil {
+		t.Fatalf("%s starts while the shards of %s are open", run.Period.Key, keys[0])
+	}
+	if locks := texts(t, pool, backstopListSQL); slices.Contains(locks, "L") {
+		t.Error("the backstop takes the next period for one that was forgotten")
+	}
+	r.shard(t, "0", stateComplete)
+	if r.beginOn(t, "L") != nil {
+		t.Fatal("the next period starts before the last shard is complete")
+	}
+	r.shard(t, "1", stateComplete)
+	last := r.beginOn(t, "L")
+	if last == nil || last.Period.Key != keys[0] {
+		t.Fatalf("after the shards %+v runs, want the reduction of %s", last, keys[0])
+	}
+	if ok, err := r.end(t.Context(), []endRequest{{run: last, outcome: stateComplete}}); err != nil || !ok[0] {
+		t.Fatal(ok, err)
+	}
+	if next := r.beginOn(t, "L"); next == nil || next.Period.Key != keys[1] {
+		t.Errorf("then %+v runs, want %s", next, keys[1])
+	}
+}
+
+// A process that dies between the end of a shard and the look at its period strands nothing.
+func TestTheBackstopSettlesWhatNobodyHasSettled(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	key := r.chain(t, 1, Job{Shards: 2})[0]
+	r.fan(t, "0", "1")
+	a, b := r.beginOn(t, "L#0"), r.beginOn(t, "L#1")
+	if ok, err := r.end(t.Context(), []endRequest{{run: a, outcome: stateComplete}, {run: b, outcome: stateComplete}}); err != nil || !ok[0] || !ok[1] {
+		t.Fatal(ok, err)
+	}
+	wantStates(t, pool, key, "running 0:complete 1:complete")
+	if err := r.settleAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantStates(t, pool, key, "open 0:complete 1:complete")
+	for range 2 { // whoever comes later finds it done
+		r.trySettle(t.Context(), a)
+	}
+	wantStates(t, pool, key, "open 0:complete 1:complete")
+	if n := exec(t, pool, ruleSQL); n != 1 {
+		t.Errorf("%d deliveries, want 1", n)
+	}
+}
+
+// Two shards that end in the same moment don't see each other's end; whoever commits last does.
+func TestTheLastOfTwoShardsThatEndTogetherSettles(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	key := r.chain(t, 1, Job{Shards: 2})[0]
+	r.fan(t, "0", "1")
+	a, b := r.beginOn(t, "L#0"), r.beginOn(t, "L#1")
+	slow, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Rollback(context.Background())
+	if err := slow.SendBatch(t.Context(), endBatch([]endRequest{{run: b, outcome: stateComplete}}, true, r.mostWait, func(uuid.UUID, bool) {})).Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.endShard(t, a, stateComplete) // it sees b running still
+	wantStates(t, pool, key, "running 0:complete 1:running")
+	if err := slow.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.trySettle(t.Context(), b)
+	wantStates(t, pool, key, "open 0:complete 1:complete")
+}
+
+func TestADeadShardMakesItsPeriodDeadWhenTheOthersHaveEnded(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	keys := r.chain(t, 2, Job{Shards: 3, MaxRetries: NoRetries})
+	key := keys[0]
+	r.fan(t, "0", "1", "2")
+	r.shard(t, "1", stateFailed)
+	wantStates(t, pool, key, "running 0:open 1:dead 2:open")
+	if n := exec(t, pool, `select count(*) from pawl.events where kind = 'dead' and period = $1`, key+"#1"); n != 1 {
+		t.Error("nobody is told of the dead shard at once")
+	}
+	if r.beginOn(t, "L") != nil {
+		t.Fatal("something runs beside the shards that are open")
+	}
+	r.shard(t, "0", stateComplete)
+	r.shard(t, "2", stateUncertain)
+	wantStates(t, pool, key, "dead 0:complete 1:dead 2:dead")
+	if got := texts(t, pool, `select reason || '; ' || blocked_by from pawl.periods where key = $1`, key); got[0] != "shard; j "+key+"#1, j "+key+"#2" {
+		t.Errorf("the dead period says %q", got)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.events where kind = 'dead' and period = $1 and detail ->> 'blocked_by' like '%#1%'`, key); n != 1 {
+		t.Error("the event of the dead period doesn't say which shard")
+	}
+
+	// The next period goes on, and the retry waits for its turn under the lock of both.
+	r.fan(t, "0", "1", "2")
+	if err := Retry(t.Context(), pool, "j", key, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	wantStates(t, pool, key, "open 0:complete 1:dead 2:dead")
+	if r.beginOn(t, "L") != nil || r.beginOn(t, "L#1").Period.Key != keys[1] {
+		t.Fatal("the retried period runs beside the next one's shards")
+	}
+}
+
+func TestARetryOpensOnlyTheShardsThatAreNotComplete(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	key := r.chain(t, 1, Job{Shards: 2, MaxRetries: NoRetries})[0]
+	r.fan(t, "0", "1")
+	r.shard(t, "0", stateComplete)
+	run := r.beginOn(t, "L#1")
+	err := run.Tx(t.Context(), func(tx pgx.Tx) error { return run.Checkpoint(t.Context(), tx, 7) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.endShard(t, run, stateFailed)
+	wantStates(t, pool, key, "dead 0:complete 1:dead")
+	if err := Retry(t.Context(), pool, "j", key, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	again := r.beginOn(t, "L")
+	again.job.Shards = 5 // the job is another one by now: what was begun is finished as it was cut
+	if err := again.work(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantStates(t, pool, key, "running 0:complete 1:open")
+	run = r.beginOn(t, "L#1")
+	var mark int
+	if ok, err := run.Resume(&mark); !ok || err != nil || mark != 7 || run.Attempt != 2 {
+		t.Errorf("the retried shard resumes at %d, %v, %v in run %d", mark, ok, err, run.Attempt)
+	}
+	r.endShard(t, run, stateComplete)
+	last := r.beginOn(t, "L")
+	if err := last.work(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Rerun(t.Context(), pool, "j", key, RerunConfig{Actor: "ann", Reason: "as it is cut now"}); err != nil {
+		t.Fatal(err)
+	}
+	rerun := r.beginOn(t, "L")
+	rerun.job.Shards = 5
+	if err := rerun.work(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := exec(t, pool, `select count(*) from pawl.periods where parent = $1 and revision = 2 and state = 'open'`, key); n != 5 {
+		t.Errorf("the rerun has %d shards, want 5", n)
+	}
+}
+
+func TestAShardCannotCompleteOnceItsPeriodIsCancelled(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	keys := r.chain(t, 2, Job{Shards: 3})
+	r.fan(t, "0", "1", "2")
+	r.shard(t, "0", stateComplete)
+	run := r.beginOn(t, "L#1")
+	if err := Cancel(t.Context(), pool, "j", keys[0], "ann", "wrong input"); err != nil {
+		t.Fatal(err)
+	}
+	wantStates(t, pool, keys[0], "cancelled 0:complete 1:cancelled 2:cancelled")
+	if err := run.Tx(t.Context(), func(pgx.Tx) error { return nil }); !errors.Is(err, fence.ErrNotHeld) && !errors.Is(err, fence.ErrStale) {
+		t.Errorf("a write of the shard after the cancellation = %v", err)
+	}
+	if ok, err := r.end(t.Context(), []endRequest{{run: run, outcome: stateComplete}}); err != nil || ok[0] {
+		t.Errorf("the end of the shard = %v, %v, want a refusal", ok, err)
+	}
+	r.trySettle(t.Context(), run)
+	wantStates(t, pool, keys[0], "cancelled 0:complete 1:cancelled 2:cancelled")
+	r.fan(t, "0", "1", "2") // the next period
+	if r.beginOn(t, "L#1") != nil {
+		t.Error("the next period's shard starts before the old one's run is swept")
+	}
+	if _, err := r.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if next := r.beginOn(t, "L#1"); next == nil || next.Period.Key != keys[1] {
+		t.Errorf("after the sweep %+v runs, want the shard of %s", next, keys[1])
+	}
+}
+
+// Whichever of the two commits first, what it says stays.
+func TestACancellationWaitsForAShardThatCompletes(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	key := r.chain(t, 1, Job{Shards: 2})[0]
+	r.fan(t, "0", "1")
+	run := r.beginOn(t, "L#1")
+	inside, cancelled := make(chan struct{}), make(chan error, 1)
+	go func() { <-inside; cancelled <- Cancel(context.WithoutCancel(t.Context()), pool, "j", key, "ann", "wrong input") }()
+	err := run.Complete(t.Context(), func(tx pgx.Tx) error {
+		// The lock row and the lane, as the end takes them a moment later.
+		exec(t, tx, `select 1 from pawl.locks where name = 'L#1' for no key update`)
+		close(inside)
+		waitForLock(t, pool)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-cancelled; err != nil {
+		t.Fatal(err)
+	}
+	wantStates(t, pool, key, "cancelled 0:cancelled 1:complete")
+}
+
+// A cancellation that comes while the period is being fanned out finds the shards.
+func TestACancellationFindsShardsThatWereOpenedMeanwhile(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	key := r.chain(t, 1, Job{Shards: 2})[0]
+	run := r.beginOn(t, "L")
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if n := exec(t, tx, fanOutSQL, run.ID.String(), "L", run.token.Seq, []string{"0", "1"}, 6, 10000); n != 2 {
+		t.Fatalf("%d shards are open", n)
+	}
+	cancelled := make(chan error, 1)
+	go func() { cancelled <- Cancel(context.WithoutCancel(t.Context()), pool, "j", key, "ann", "wrong input") }()
+	waitForLock(t, pool)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-cancelled; err != nil {
+		t.Fatal(err)
+	}
+	wantStates(t, pool, key, "cancelled 0:cancelled 1:cancelled")
+}
+
+// waitForLock returns when somebody waits for a row.
+func waitForLock(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for range 1000 {
+		if exec(t, pool, `select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`) > 0 {
+			return
+		}
+		<-tick.C
+	}
+	t.Error("nobody waits for a row")
+}
+
+func TestAnOldRunCannotFanOut(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	key := r.chain(t, 1, Job{Shards: 2})[0]
+	old := r.beginOn(t, "L")
+	exec(t, pool, `update pawl.locks set expires_at = clock_timestamp() - interval '1 s' where name = 'L' returning 1`)
+	if err := old.fanOut(t.Context(), []string{"0", "1"}); !errors.Is(err, fence.ErrNotHeld) {
+		t.Errorf("fan out with a lease that has ended = %v", err)
+	}
+	if _, err := r.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.fan(t, "0")
+	if n, err := old.sendFanOut(t.Context(), []string{"0", "1"}); err != nil || n != nil {
+		t.Errorf("fan out of the old run beside its successor's = %v, %v", n, err)
+	}
+	wantStates(t, pool, key, "running 0:open")
+	if n := exec(t, pool, `select count(*) from pawl.refusals where statement = 'fan out'`); n != 1 {
+		t.Errorf("%d refusals are on record, want 1", n)
+	}
+}
+
+// A person acts on a period; its shards follow.
+func TestAShardIsNothingToActOn(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	key := r.chain(t, 1, Job{Shards: 2, MaxRetries: NoRetries})[0]
+	r.fan(t, "0", "1")
+	r.shard(t, "0", stateFailed)
+	for what, err := range map[string]error{
+		"cancel": Cancel(t.Context(), pool, "j", key+"#0", "ann", "why not"),
+		"retry":  Retry(t.Context(), pool, "j", key+"#0", "ann"),
+	} {
+		if !errors.Is(err, ErrUnknownPeriod) || !strings.Contains(err.Error(), "is a shard of j "+key) {
+			t.Errorf("%s of a shard = %v", what, err)
+		}
+	}
+	if _, err := Trigger(t.Context(), pool, "j", TriggerConfig{Actor: "ann"}); !errors.Is(err, ErrRunning) {
+		t.Errorf("trigger while the shards run = %v, want ErrRunning", err)
+	}
+}
+
+func TestAPauseLetsShardsFinishAndNothingElseStart(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	keys := r.chain(t, 2, Job{Shards: 2})
+	r.fan(t, "0", "1")
+	if err := Pause(t.Context(), pool, "j", PauseConfig{Actor: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Trigger(t.Context(), pool, "j", TriggerConfig{Actor: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	if r.beginOn(t, "L") != nil {
+		t.Fatal("what a person triggers starts beside the shards")
+	}
+	r.shard(t, "0", stateComplete)
+	r.shard(t, "1", stateComplete)
+	if last := r.beginOn(t, "L"); last == nil || last.Period.Key != keys[0] {
+		t.Fatalf("%+v runs, want the reduction", last)
+	}
+	if err := errors.Join(r.backstop(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestARetiredJobsShardsAreCancelledAndComeBack(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	key := r.chain(t, 1, Job{Shards: 3})[0]
+	r.fan(t, "0", "1", "2")
+	run := r.beginOn(t, "L#1")
+	if _, err := Retire(t.Context(), pool, "j", "ann", "not needed"); err != nil {
+		t.Fatal(err)
+	}
+	wantStates(t, pool, key, "running 0:cancelled 1:running 2:cancelled")
+	if err := r.settleAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantStates(t, pool, key, "running 0:cancelled 1:running 2:cancelled")
+	exec(t, pool, `update pawl.schedules set retired_at = null where job = 'j' returning 1`) // it comes back meanwhile
+	r.endShard(t, run, stateComplete)
+	wantStates(t, pool, key, "open 0:cancelled 1:complete 2:cancelled")
+	if err := r.beginOn(t, "L").work(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantStates(t, pool, key, "running 0:open 1:complete 2:open")
+	if _, err := Retire(t.Context(), pool, "j", "ann", "not needed"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.settleAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantStates(t, pool, key, "cancelled 0:cancelled 1:complete 2:cancelled")
+}
+
+func TestShardsGoAlongWhenTheirJobIsRenamed(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	key := r.chain(t, 1, Job{Shards: 2})[0]
+	r.fan(t, "0", "1")
+	r.shard(t, "0", stateComplete)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	if n := exec(t, tx, bringOpenSQL, "j", "k"); n != 3 {
+		t.Errorf("%d rows go along, want the period and both shards", n)
+	}
+	if n := exec(t, tx, `select count(*) from pawl.periods where job = 'k' and (key = $1 or parent = $1)`, key); n != 3 {
+		t.Errorf("%d rows have the new name, want 3", n)
+	}
+}
+
+func TestShardsArePrunedAfterTheirPeriod(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	keys := r.chain(t, 2, Job{Shards: 2})
+	for range 2 {
+		r.fan(t, "0", "1")
+		r.shard(t, "0", stateComplete)
+		r.shard(t, "1", stateComplete)
+		if err := r.beginOn(t, "L").work(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(t, pool, `with o as (update pawl.periods set ended_at = ended_at - interval '500 days', scheduled_at = scheduled_at - interval '500 days' where key = $1 or parent = $1 returning 1) select count(*) from o`, keys[0])
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.Background())
+	for sql, want := range map[string]int64{prunePeriodsSQL: 0, pruneShardsSQL: 2} {
+		if n, err := pruneSome(t.Context(), tx, sql, "j"); err != nil || n != want {
+			t.Errorf("%d rows are pruned, %v, want %d", n, err, want)
+		}
+	}
+}
+
+func TestAShardOfAJobThatHasNoneAnyMoreIsNotTakenForThePeriod(t *testing.T) {
+	t.Parallel()
+	r, _ := opened(t)
+	r.chain(t, 1, Job{Shards: 2})
+	r.fan(t, "0", "1")
+	run := r.beginOn(t, "L#0")
+	run.job.Shards, run.job.Func = 0, func(context.Context, *Run) error { t.Error("the whole period's function is called for a shard"); return nil }
+	if err := run.work(t.Context()); !errors.Is(err, ErrNoShards) {
+		t.Errorf("work = %v, want ErrNoShards", err)
+	}
+}
+
+func TestShardKeysAreChecked(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		job  Job
+		keys []string
+		want string
+	}{
+		"a separator": {keys: []string{"a#b"}, want: `ShardKeys "a#b"`},
+		"twice":       {keys: []string{"a", "b", "a"}, want: `list it once`},
+		"empty":       {keys: []string{""}, want: `ShardKeys ""`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := &Run{Job: "j", job: Job{ShardKeys: func(context.Context, *Run) ([]string, error) { return c.keys, nil }}}
+			if _, err := run.shardKeys(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("shardKeys = %v, want %s", err, c.want)
+			}
+		})
+	}
+	run := &Run{job: Job{Shards: 11}}
+	if keys, err := run.shardKeys(t.Context()); err != nil || len(keys) != 11 || keys[10] != "10" || !slices.IsSorted(keys[:10]) {
+		t.Errorf("shardKeys = %v, %v", keys, err)
+	}
+	for _, j := range []Job{{Shards: -1}, {Shards: 1, ShardKeys: func(context.Context, *Run) ([]string, error) { return nil, nil }}, {Shards: 2, Lock: strings.Repeat("x", 200)}} {
+		j.Name, j.Schedule, j.Func = "j", "@daily", func(context.Context, *Run) error { return nil }
+		var bad *ConfigError
+		if err := j.Check(); !errors.As(err, &bad) {
+			t.Errorf("Check of %d shards, lock of %d bytes = %v", j.Shards, len(j.Lock), err)
+		}
+	}
+}

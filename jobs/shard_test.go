@@ -1,0 +1,101 @@
+package jobs_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"pawl/internal/pgtest"
+	"pawl/jobs"
+)
+
+func TestPeriodsRunInShardsOnAllReplicasAndAreReducedOnce(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	if _, err := pool.Exec(t.Context(), `create table part (day text, shard text, n int, holder text, at timestamptz default clock_timestamp(), unique (day, shard));
+	  create table total (day text primary key, parts int, at timestamptz default clock_timestamp())`); err != nil {
+		t.Fatal(err)
+	}
+	job := jobs.Job{
+		Name: "settle", Schedule: "@daily", Start: daysAgo(3), Shards: 5,
+		Func: func(ctx context.Context, run *jobs.Run) error {
+			if run.Shard.Index == 3 && run.Attempt == 1 {
+				return &jobs.RetryError{After: time.Millisecond, Err: errors.New("not at first")}
+			}
+			run.Progress(int64(run.Shard.Index), 10)
+			return run.Complete(ctx, func(tx pgx.Tx) error {
+				_, err := tx.Exec(ctx, `insert into part (day, shard, n, holder) values ($1, $2, $3, $4)`, run.Period.Key, run.Shard.Key, run.Shard.Count, run.Holder())
+				return err
+			})
+		},
+		Reduce: func(ctx context.Context, run *jobs.Run, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `insert into total (day, parts) select $1, count(*) from part where day = $1`, run.Period.Key)
+			return err
+		},
+		RetryDelay: time.Second, RetryMaxDelay: time.Second,
+	}
+	for _, name := range []string{"one", "two"} {
+		start(t, jobs.Config{Pool: pool, Concurrency: 1, Holder: name}, job)
+	}
+	until(t, pool, 3, `select count(*) from pawl.periods where job = $1 and parent is null and state = 'complete'`, "settle")
+	for what, sql := range map[string]string{
+		"days that aren't reduced from all their parts": `select count(*) from total where parts <> 5`,
+		"parts that don't know their number":            `select count(*) from part where n <> 5`,
+		"days that overlap another one":                 `select count(*) from part a join part b on a.day < b.day and a.at > b.at`,
+		"days reduced before their parts":               `select count(*) from part join total using (day) where part.at > total.at`,
+		"totals that don't share their completion's transaction": `
+			select count(*) from total t join pawl.periods p on p.key = t.day and p.job = 'settle' where t.xmin <> p.xmin`,
+		"locks that are held": `select count(*) from pawl.locks where grant_id is not null`,
+		"runs that are live":  `select count(*) from pawl.runs where ended_at is null`,
+	} {
+		if n := count(t, pool, sql); n != 0 {
+			t.Errorf("%d %s", n, what)
+		}
+	}
+	if n := count(t, pool, `select count(*) from part`); n != 15 {
+		t.Errorf("%d parts, want 15", n)
+	}
+	if n := count(t, pool, `select count(distinct holder) from part`); n != 2 {
+		t.Errorf("%d replicas have worked, want both", n)
+	}
+	if n := count(t, pool, `select count(*) from pawl.locks where name like 'job:settle#%'`); n != 5 {
+		t.Errorf("%d locks of shards, want 5", n)
+	}
+	h := jobs.NewHistory(pool)
+	key := daysAgo(1).Format(time.DateOnly)
+	list, err := h.Shards(t.Context(), "settle", key, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if periods, err := h.Periods(t.Context(), jobs.PeriodFilter{Job: "settle"}); err != nil || len(periods) != 3 {
+		t.Errorf("%d periods are listed, %v, want 3 without shards", len(periods), err)
+	}
+	if len(list.Shards) != 5 || list.Done != 10 || list.Total != 50 || list.Complete != 5 {
+		t.Errorf("shards of %s = %+v", key, list)
+	}
+	for i, s := range list.Shards {
+		if s.Index != i || s.State != "complete" || s.Lock != "job:settle#"+s.Shard || s.Attempts == 0 {
+			t.Errorf("shard %d = %+v", i, s)
+		}
+	}
+}
+
+func TestAJobWithoutShardsToRunIsReducedAtOnce(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	reduced := make(chan string, 10)
+	job := jobs.Job{
+		Name: "settle", Schedule: "@daily", Start: daysAgo(1),
+		ShardKeys: func(context.Context, *jobs.Run) ([]string, error) { return nil, nil },
+		Func:      func(context.Context, *jobs.Run) error { return errors.New("there is no shard") },
+		Reduce:    func(_ context.Context, run *jobs.Run, _ pgx.Tx) error { reduced <- run.Period.Key; return nil },
+	}
+	start(t, jobs.Config{Pool: pool}, job)
+	until(t, pool, 1, completeSQL, "settle")
+	if len(reduced) != 1 {
+		t.Errorf("reduced %d times, want once", len(reduced))
+	}
+}
