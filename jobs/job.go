@@ -86,6 +86,7 @@ type Job struct {
 	Start         time.Time        // ticks after it are owed; default the moment of registration
 	Alerts        []string         // the channels of its app that are told of its events; nil: all, empty: none
 	Elsewhere     bool             // its function is in other processes: this one stores the definition, and never runs it
+	Concurrency   Concurrency      // how many runs may work at once on what its key names, of all jobs that name it; default no limit
 	Shards        int              // a period's work is parted into so many, 1 to 10000, each run by Func under a lock of its own: see Run.Shard; default 0, none
 	ShardKeys     ShardKeys        // or lists their keys for each period, such as its tenants
 	Reduce        Reduce           // with shards: writes what completes the period when all of them are complete; default nothing
@@ -153,6 +154,9 @@ func (j Job) withDefaults() (Job, error) {
 		return j, err
 	}
 	if err := j.checkParams(); err != nil {
+		return j, err
+	}
+	if err := j.checkConcurrency(); err != nil {
 		return j, err
 	}
 	_, err := j.definition("").parse()

@@ -51,6 +51,8 @@ func (r *Runner) outcomeOf(ctx context.Context, err error) string {
 		return stateComplete
 	case lost: // nothing that it says can be written
 		return stateLost
+	case errors.As(err, new(*noPermitError)): // it hasn't begun
+		return stateDrained
 	case errors.Is(err, ErrUncertain):
 		return stateUncertain
 	case errors.Is(err, ErrSkip):

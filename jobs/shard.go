@@ -133,9 +133,9 @@ func (r *Run) work(ctx context.Context) error {
 		if err := r.loadShard(ctx); err != nil {
 			return err
 		}
-		return r.job.Func(ctx, r)
+		return r.permitted(ctx)
 	case !r.job.sharded():
-		return r.job.Func(ctx, r)
+		return r.permitted(ctx)
 	}
 	fanned, keys, left, err := r.fanned(ctx)
 	if err != nil {

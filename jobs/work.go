@@ -265,6 +265,9 @@ func because(cause, err error) error {
 
 // retryAfter is exponential with full jitter and a floor of one second; a drained run is tried at once.
 func (run *Run) retryAfter(outcome string, cause error) time.Duration {
+	if errors.As(cause, new(*noPermitError)) {
+		return jitter(permitEvery)
+	}
 	if outcome != stateFailed && outcome != stateTimedOut {
 		return 0
 	}

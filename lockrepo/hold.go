@@ -15,11 +15,15 @@ import (
 //
 // A cancelled context is advice: what fn writes needs fence.Do or fence.Guard
 // with l.Token.
-func (r *Repo) Hold(ctx context.Context, lock string, fn func(ctx context.Context, l Lease) error) (err error) {
+func (r *Repo) Hold(ctx context.Context, lock string, fn func(ctx context.Context, l Lease) error) error {
 	l, err := r.Acquire(ctx, lock, r.cfg.TTL)
 	if err != nil {
 		return err
 	}
+	return r.hold(ctx, l, fn)
+}
+
+func (r *Repo) hold(ctx context.Context, l Lease, fn func(ctx context.Context, l Lease) error) (err error) {
 	held, kept := r.Keep(ctx, l)
 	defer kept.Stop()
 	defer r.graceAfter(ctx, kept)()
