@@ -47,6 +47,8 @@ func (j Job) checkShards() error {
 		return bad("Shards", j.Shards, "use 1 to 10000, or 0 for none")
 	case j.Shards > 0 && j.ShardKeys != nil:
 		return bad("Shards", j.Shards, "leave it out, or ShardKeys: the function says how many there are")
+	case j.sharded() && j.outbox:
+		return bad("Shards", j.Shards, "leave it out: an outbox sends one message at a time")
 	case j.Reduce != nil && !j.sharded():
 		return bad("Reduce", "a function", "set Shards or ShardKeys, or use Run.Complete in Func")
 	case j.sharded() && j.longestLock()+1+mostShardKey > 255:

@@ -99,3 +99,39 @@ func TestAJobWithoutShardsToRunIsReducedAtOnce(t *testing.T) {
 		t.Errorf("reduced %d times, want once", len(reduced))
 	}
 }
+
+// An effect is the period's, whichever shard makes it: cut in another way it must not be made again.
+func TestAnEffectIsMadeOnceHoweverAPeriodIsCut(t *testing.T) {
+	t.Parallel()
+	pool, r := pgtest.New(t), &receiver{}
+	cut := func(_ context.Context, run *jobs.Run) ([]string, error) {
+		if run.Revision > 1 {
+			return []string{"all"}, nil
+		}
+		return []string{"acme", "bolt"}, nil
+	}
+	job := once("payout", func(ctx context.Context, run *jobs.Run) error {
+		for _, m := range []string{"acme", "bolt"} {
+			if run.Shard.Key != m && run.Shard.Key != "all" {
+				continue
+			}
+			if _, err := run.Effect(ctx, m, 100, func(_ context.Context, key string) (any, error) { return r.pay(key, 100) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	job.ShardKeys = cut
+	start(t, jobs.Config{Pool: pool}, job)
+	until(t, pool, 1, `select count(*) from pawl.periods where job = $1 and parent is null and state = 'complete'`, "payout")
+	key := daysAgo(1).AddDate(0, 0, 1).Format(time.DateOnly)
+	for i, c := range []jobs.RerunConfig{{Actor: "ann", Reason: "cut anew"}, {Actor: "ann", Reason: "and paid anew", RepeatEffects: true}} {
+		if _, err := jobs.Rerun(t.Context(), pool, "payout", key, c); err != nil {
+			t.Fatal(err)
+		}
+		until(t, pool, i+2, `select count(*) from pawl.periods where job = $1 and parent is null and state = 'complete'`, "payout")
+		if n := len(r.keys()); n != 2+2*i {
+			t.Errorf("%d calls after rerun %d, want %d", n, i+1, 2+2*i)
+		}
+	}
+}

@@ -14,7 +14,7 @@ import (
 	"pawl/migrations"
 )
 
-var everyMigration = []string{"00001_pawl", "00002_river", "00003_functions", "00004_runs", "00005_api", "00006_schedules", "00007_alerts", "00008_outputs", "00009_admin", "00010_effects"}
+var everyMigration = []string{"00001_pawl", "00002_river", "00003_functions", "00004_runs", "00005_api", "00006_schedules", "00007_alerts", "00008_outputs", "00009_admin", "00010_effects", "00012_shards"}
 
 // empty is a pool on an empty database.
 func empty(t *testing.T) *pgxpool.Pool {
