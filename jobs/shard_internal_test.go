@@ -313,7 +313,10 @@ func TestACancellationWaitsForAShardThatCompletes(t *testing.T) {
 	r.fan(t, "0", "1")
 	run := r.beginOn(t, "L#1")
 	inside, cancelled := make(chan struct{}), make(chan error, 1)
-	go func() { <-inside; cancelled <- Cancel(context.WithoutCancel(t.Context()), pool, "j", key, "ann", "wrong input") }()
+	go func() {
+		<-inside
+		cancelled <- Cancel(context.WithoutCancel(t.Context()), pool, "j", key, "ann", "wrong input")
+	}()
 	err := run.Complete(t.Context(), func(tx pgx.Tx) error {
 		// The lock row and the lane, as the end takes them a moment later.
 		exec(t, tx, `select 1 from pawl.locks where name = 'L#1' for no key update`)
@@ -516,7 +519,10 @@ func TestAShardOfAJobThatHasNoneAnyMoreIsNotTakenForThePeriod(t *testing.T) {
 	r.chain(t, 1, Job{Shards: 2})
 	r.fan(t, "0", "1")
 	run := r.beginOn(t, "L#0")
-	run.job.Shards, run.job.Func = 0, func(context.Context, *Run) error { t.Error("the whole period's function is called for a shard"); return nil }
+	run.job.Shards, run.job.Func = 0, func(context.Context, *Run) error {
+		t.Error("the whole period's function is called for a shard")
+		return nil
+	}
 	if err := run.work(t.Context()); !errors.Is(err, ErrNoShards) {
 		t.Errorf("work = %v, want ErrNoShards", err)
 	}

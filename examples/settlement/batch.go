@@ -23,7 +23,7 @@ type batch struct {
 // read the whole day for each batch.
 const batchSQL = `
 with batch as materialized (
-  select id, fee_bps from $schema.merchant where id > $1 order by id limit $2
+  select id, fee_bps from $schema.merchant where id > $1 and ($8::int = 0 or (hashtextextended(id, 0) & 2147483647) % $8 = $9::int) order by id limit $2
 ), net as materialized (
   select b.id as merchant, n.* from batch b cross join lateral (
     select currency, count(*) as payments,
@@ -43,7 +43,9 @@ with batch as materialized (
    where settlement.last_token < excluded.last_token
   returning 1
 )
-select (select count(*) from batch), (select count(*) from $schema.merchant), (select coalesce(max(id), '') from batch),
+select (select count(*) from batch),
+       (select count(*) from $schema.merchant where $8 = 0 or (hashtextextended(id, 0) & 2147483647) % $8 = $9),
+       (select coalesce(max(id), '') from batch),
        (select count(*) from net), (select count(*) from written)`
 
 // batch writes the net rows of the merchants after one. It fails when a row's
@@ -51,7 +53,7 @@ select (select count(*) from batch), (select count(*) from $schema.merchant), (s
 // a written one.
 func (s *Settlement) batch(ctx context.Context, tx pgx.Tx, tok fence.Token, d day, after string) (batch, error) {
 	var b batch
-	err := tx.QueryRow(ctx, s.sql(batchSQL), after, s.cfg.Batch, d.from, d.to, d.date, tok.Seq, d.run).
+	err := tx.QueryRow(ctx, s.sql(batchSQL), after, s.cfg.Batch, d.from, d.to, d.date, tok.Seq, d.run, d.shards, d.shard).
 		Scan(&b.merchants, &b.total, &b.last, &b.rows, &b.written)
 	if err != nil {
 		return b, err

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"pawl/fence"
+	"pawl/jobs"
 )
 
 // run is what settle needs of a *jobs.Run.
@@ -28,10 +29,18 @@ type day struct {
 	date     string // of from, in UTC
 	from, to time.Time
 	run      uuid.UUID
+
+	shard, shards int // shards 0: all of it
 }
 
 func newDay(from, to time.Time, id uuid.UUID) day {
 	return day{date: from.UTC().Format(time.DateOnly), from: from, to: to, run: id}
+}
+
+// part is what one shard settles of the day.
+func (d day) part(s jobs.Shard) day {
+	d.shard, d.shards = s.Index, s.Count
+	return d
 }
 
 // progress is the checkpoint: every merchant up to After is settled.
@@ -55,7 +64,12 @@ func (s *Settlement) settle(ctx context.Context, r run, d day) error {
 			return fmt.Errorf("settlement: %s, batch %d: %w", d.date, at.Batch+1, err)
 		}
 	}
-	err := r.Complete(ctx, func(tx pgx.Tx) error { return s.control(ctx, tx, r.Logger(), d) })
+	err := r.Complete(ctx, func(tx pgx.Tx) error {
+		if d.shards > 0 { // nobody can tell before all of them are done
+			return nil
+		}
+		return s.control(ctx, tx, r.Logger(), d)
+	})
 	if err != nil {
 		return fmt.Errorf("settlement: complete %s: %w", d.date, err)
 	}

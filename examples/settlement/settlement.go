@@ -17,6 +17,9 @@ type Config struct {
 	Schema string
 	// Batch is how many merchants are settled in one transaction. 0: 20.
 	Batch int
+	// Shards, when set, parts a day's merchants among so many workers. Their
+	// control totals are compared when all are done.
+	Shards int
 	// Pause, when set, is called before each batch, with no transaction open.
 	// Batches count from 1 within a day, over all of its runs. An error ends
 	// the run.
@@ -46,16 +49,23 @@ func Job() jobs.Job { return New(Config{}).Job() }
 // Job settles each day as soon as it is over, in UTC. The caller may change
 // the copy that it gets: the schedule, the lease, the retries.
 func (s *Settlement) Job() jobs.Job {
-	return jobs.Job{
+	j := jobs.Job{
 		Name:         "settlement",
 		Schedule:     "0 0 * * *",
 		Timezone:     "UTC",
 		Period:       schedule.Day,
 		PeriodOffset: -1,
 		Func: func(ctx context.Context, r *jobs.Run) error {
-			return s.settle(ctx, r, newDay(r.Period.Start, r.Period.End, r.ID))
+			return s.settle(ctx, r, newDay(r.Period.Start, r.Period.End, r.ID).part(r.Shard))
 		},
 	}
+	if s.cfg.Shards > 0 {
+		j.Shards = s.cfg.Shards
+		j.Reduce = func(ctx context.Context, r *jobs.Run, tx pgx.Tx) error {
+			return s.control(ctx, tx, r.Logger(), newDay(r.Period.Start, r.Period.End, r.ID))
+		}
+	}
+	return j
 }
 
 // sql puts the schema's quoted name into a statement, for each $schema.

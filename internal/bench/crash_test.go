@@ -15,7 +15,7 @@ import (
 const crashes = 20
 
 func TestMain(m *testing.M) {
-	os.Exit(faults.Main(m, faults.Kinds{"holder": func(_ context.Context, pool *pgxpool.Pool) ([]jobs.Job, error) {
+	os.Exit(faults.Main(m, faults.Kinds{"shards-0": sharded(0), "shards-1": sharded(1), "shards-2": sharded(2), "holder": func(_ context.Context, pool *pgxpool.Pool) ([]jobs.Job, error) {
 		return []jobs.Job{{
 			Name: "hold", Schedule: "@every 1h", Start: time.Now().Truncate(time.Hour).Add(-time.Hour), TTL: 2 * time.Second, MaxRetries: 1000,
 			Func: func(ctx context.Context, run *jobs.Run) error {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,6 +40,16 @@ func Main(m *testing.M, kinds Kinds) int {
 	return 0
 }
 
+// ConcurrencyEnv says how many runs a worker has at a time; 4 if it isn't set.
+const ConcurrencyEnv = "PAWL_TEST_CONCURRENCY"
+
+func concurrency() int {
+	if n, err := strconv.Atoi(os.Getenv(ConcurrencyEnv)); err == nil {
+		return n
+	}
+	return 4
+}
+
 func work(its func(context.Context, *pgxpool.Pool) ([]jobs.Job, error)) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -49,7 +60,7 @@ func work(its func(context.Context, *pgxpool.Pool) ([]jobs.Job, error)) error {
 	}
 	defer pool.Close()
 	r, err := jobs.New(jobs.Config{
-		Pool: pool, Concurrency: 4, Grace: time.Second,
+		Pool: pool, Concurrency: concurrency(), Grace: time.Second,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
