@@ -108,8 +108,14 @@ func settleInShards(t *testing.T, s *pgdev.Server, pool *pgxpool.Pool, pass, wor
 	})
 	took := time.Since(since)
 	memory := peaks(t, crew)
-	t.Logf("%d workers: %.2f s, Postgres used %.2f s of CPU (%.2f cores), workers %v MiB at most",
-		workers, took.Seconds(), (serverCPU(s.Pid()) - cpu).Seconds(), (serverCPU(s.Pid())-cpu).Seconds()/took.Seconds(), memory)
+	var shards, reduce float64
+	err := pool.QueryRow(t.Context(), `select extract(epoch from max(ended_at) filter (where key like '%#%') - min(started_at) filter (where key like '%#%'))::float8,
+		extract(epoch from max(ended_at) - max(started_at) filter (where key not like '%#%'))::float8 from pawl.runs where job = $1`, job).Scan(&shards, &reduce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d workers: %.2f s, of which shards %.2f s and control totals %.2f s; Postgres used %.2f s of CPU (%.2f cores), workers %v MiB at most",
+		workers, took.Seconds(), shards, reduce, (serverCPU(s.Pid()) - cpu).Seconds(), (serverCPU(s.Pid())-cpu).Seconds()/took.Seconds(), memory)
 	for _, m := range memory {
 		if m > shardMemory>>20 {
 			t.Errorf("a worker used %d MiB, want less than 200", m)
