@@ -58,7 +58,7 @@ func Main(work Work) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	pool, err := connect(ctx)
 	if err == nil {
 		err = work(ctx, pool, name)
 		pool.Close()
@@ -68,6 +68,17 @@ func Main(work Work) {
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// connect bounds how long a transaction may stand open and idle: a process that is stopped in the middle of one would hold up
+// whoever wants the same rows for as long as it is stopped. Guarded transactions have that from pawl.
+func connect(ctx context.Context) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(os.Getenv("DATABASE_URL"))
+	if err != nil {
+		return nil, err
+	}
+	cfg.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "1000"
+	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
 // Run plays, and checks what has come of it.
