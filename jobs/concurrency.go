@@ -42,16 +42,23 @@ func (j Job) checkConcurrency() error {
 	case c.Key == "" || storable(c.Key) != c.Key || len(c.Key) > 200:
 		return bad("Key", c.Key, "name what is limited, in 1 to 200 bytes of UTF-8 without NUL")
 	}
-	for _, m := range placeholder.FindAllStringSubmatch(c.Key, -1) {
-		name, param := strings.CutPrefix(m[1], "params.")
-		_, declared := j.Params[name]
-		switch {
-		case param && declared, m[1] == "job", m[1] == "period", m[1] == "shard" && j.sharded():
-		default:
-			return bad("Key", m[0], "use {{job}}, {{period}}, {{shard}} of a job with shards, or {{params.NAME}} of a param that the job declares")
-		}
+	if m := c.Unknown(j.Params, j.sharded()); m != "" {
+		return bad("Key", m, "use {{job}}, {{period}}, {{shard}} of a job with shards, or {{params.NAME}} of a param that the job declares")
 	}
 	return nil
+}
+
+// Unknown returns the first {{…}} of the key that stands for nothing, given the params of a job and whether it has shards; ""
+// if there is none.
+func (c Concurrency) Unknown(params map[string]Param, sharded bool) string {
+	for _, m := range placeholder.FindAllStringSubmatch(c.Key, -1) {
+		name, param := strings.CutPrefix(m[1], "params.")
+		_, declared := params[name]
+		if !(param && declared || m[1] == "job" || m[1] == "period" || m[1] == "shard" && sharded) {
+			return m[0]
+		}
+	}
+	return ""
 }
 
 // permitKey is what the run's permits go by.

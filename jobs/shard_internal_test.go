@@ -182,7 +182,7 @@ func TestTheLastOfTwoShardsThatEndTogetherSettles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer slow.Rollback(context.Background())
-	if err := slow.SendBatch(t.Context(), endBatch([]endRequest{{run: b, outcome: stateComplete}}, true, r.mostWait, func(uuid.UUID, bool) {})).Close(); err != nil {
+	if _, err := slow.Exec(t.Context(), endSQL, endArgs([]endRequest{{run: b, outcome: stateComplete}}, true, r.mostWait)...); err != nil {
 		t.Fatal(err)
 	}
 	r.endShard(t, a, stateComplete) // it sees b running still

@@ -13,7 +13,7 @@ func (c *cli) job() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "job", Short: "Show what is owed, what ran and what it said; pause, trigger, rerun, cancel, retry, retire", Args: noCommand, RunE: help,
 	}
-	cmd.AddCommand(c.jobList(), c.jobTrigger(), c.jobHistory(), c.jobOutput(), c.jobRetire(), c.jobPause(), c.jobResume(), c.jobRerun(), c.jobRetry(), c.jobCancel())
+	cmd.AddCommand(c.jobList(), c.jobTrigger(), c.jobHistory(), c.jobShards(), c.jobOutput(), c.jobRetire(), c.jobPause(), c.jobResume(), c.jobRerun(), c.jobRetry(), c.jobCancel())
 	return cmd
 }
 

@@ -25,7 +25,7 @@ create table steps (n bigint, token bigint, leader text);`
 
 // lead stands for election, leads while it is elected, and stands again. It resigns when ctx ends.
 func lead(ctx context.Context, pool *pgxpool.Pool, name string, broken bool) error {
-	repo, err := lockrepo.New(lockrepo.Config{Pool: pool, Holder: name, TTL: ttl, Grace: ttl})
+	repo, err := lockrepo.New(lockrepo.Config{Pool: pool, Holder: name, TTL: ttl, Grace: ttl}) //nolint:contextcheck // it outlives ctx
 	if err != nil {
 		return err
 	}

@@ -20,12 +20,13 @@ const brokenEnv = "STOCK_BROKEN"
 // work is a worker process: a shop with many buyers, and a runner that sends the payments.
 func work(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	holder := name + "/" + strconv.Itoa(os.Getpid())
-	repo, err := lockrepo.New(lockrepo.Config{Pool: pool, Holder: holder, TTL: ttl, Grace: ttl})
+	repo, err := lockrepo.New(lockrepo.Config{Pool: pool, Holder: holder, TTL: ttl, Grace: ttl}) //nolint:contextcheck // it outlives ctx
 	if err != nil {
 		return err
 	}
 	defer repo.Close()
-	runner, err := jobs.New(jobs.Config{Pool: pool, Holder: holder, Concurrency: 3, Grace: ttl, NoPrune: true, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))})
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	runner, err := jobs.New(jobs.Config{Pool: pool, Holder: holder, Concurrency: 3, Grace: ttl, NoPrune: true, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -34,7 +35,7 @@ func work(ctx context.Context, pool *pgxpool.Pool, name string) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- runner.Run(ctx) }()
-	sell := buyers{repo, pool, os.Getenv(brokenEnv) != ""}
+	sell := buyers{log, repo, pool, os.Getenv(brokenEnv) != ""}
 	for range 3 {
 		go sell.loop(ctx)
 	}
@@ -42,6 +43,7 @@ func work(ctx context.Context, pool *pgxpool.Pool, name string) error {
 }
 
 type buyers struct {
+	log    *slog.Logger
 	repo   *lockrepo.Repo
 	pool   *pgxpool.Pool
 	broken bool
@@ -60,7 +62,7 @@ func (b buyers) loop(ctx context.Context) {
 		}
 		errs = append(errs, reserve(ctx, b.pool, uuid.New(), "seats"))
 		if err := errors.Join(errs...); err != nil && ctx.Err() == nil {
-			slog.Debug("buyer", "error", err)
+			b.log.DebugContext(ctx, "buyer", "error", err)
 		}
 	}
 }

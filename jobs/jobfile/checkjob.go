@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"pawl/jobs"
 )
 
 // checkJob checks one job and fills in what its schedule decides.
@@ -29,6 +31,9 @@ func (r *reader) checkJob(f *File, job *Job, path string) {
 		r.warn(Note, path+".on_dead", "hold_next with retries.max 0: one failure holds the job until somebody acts.")
 	}
 	r.checkParams(job, path)
+	if name := (jobs.Concurrency(job.Concurrency)).Unknown(job.params(), false); name != "" {
+		r.bad(path+".concurrency.key", "has %s, which is nothing. Write {{job}}, {{period}} or {{params.NAME}} of a param that the job declares.", name)
+	}
 	r.checkKind(f, job, path)
 	r.checkTimes(f, job, path)
 }

@@ -81,8 +81,8 @@ func (j *Job) plain() jobs.Job {
 		MaxRetries: cmp.Or(j.Retries.Max, jobs.NoRetries), RetryDelay: j.Retries.MinDelay, RetryMaxDelay: j.Retries.MaxDelay,
 		CatchUp: j.CatchUp, CatchUpWindow: j.CatchUpWindow, CatchUpMax: j.CatchUpMax,
 		Alerts: j.Alerts, Overlap: j.Overlap, StartWithin: j.StartWithin, LateAfter: j.LateAfter, DueBy: j.DueBy, OnDead: j.OnDead,
-		Retention: jobs.Retention(j.Retention),
-		Params:    j.params(),
+		Retention: jobs.Retention(j.Retention), Concurrency: jobs.Concurrency(j.Concurrency),
+		Params: j.params(),
 	}
 	if j.Timeout == NoTimeout {
 		out.Timeout = jobs.NoTimeout

@@ -83,12 +83,13 @@ type Job struct {
 	DueBy         string           `yaml:"due_by" unset:"no limit" pattern:"^[0-2][0-9]:[0-5][0-9](\\+[1-3]?[0-9]d)?$" doc:"Alerts when a period is not complete by this wall time of the tick's date; +1d is the day after."`
 	Needs         []Need           `yaml:"needs" doc:"Waits until these jobs' periods with the same key are complete."`
 
-	Lock    string        `yaml:"lock" unset:"job:<name>" doc:"The lock that its periods run under, one at a time; two jobs may share one."`
-	TTL     time.Duration `yaml:"ttl" default:"30s" min:"1s" max:"1d" doc:"How long a lease lives without a heartbeat, which is sent at a third of it."`
-	Timeout time.Duration `yaml:"timeout" default:"1h" min:"1s" none:"true" doc:"How long one run may take; none must be written."`
-	Grace   time.Duration `yaml:"grace" default:"30s" min:"1s" max:"1d" doc:"How long a run that was told to stop may go on before its token is revoked."`
-	Retries Retries       `yaml:"retries" doc:"Runs after the first. Errors and crashes count, drains don't."`
-	OnDead  string        `yaml:"on_dead" default:"alert" enum:"alert pause hold_next" doc:"When a period has used up its runs: only alert, pause the job, or hold its next periods (for chained settlements)."`
+	Lock        string        `yaml:"lock" unset:"job:<name>" doc:"The lock that its periods run under, one at a time; two jobs may share one."`
+	TTL         time.Duration `yaml:"ttl" default:"30s" min:"1s" max:"1d" doc:"How long a lease lives without a heartbeat, which is sent at a third of it."`
+	Timeout     time.Duration `yaml:"timeout" default:"1h" min:"1s" none:"true" doc:"How long one run may take; none must be written."`
+	Grace       time.Duration `yaml:"grace" default:"30s" min:"1s" max:"1d" doc:"How long a run that was told to stop may go on before its token is revoked."`
+	Retries     Retries       `yaml:"retries" doc:"Runs after the first. Errors and crashes count, drains don't."`
+	Concurrency Concurrency   `yaml:"concurrency" doc:"How many runs may work at once on what a key names, of all jobs that write the same key."`
+	OnDead      string        `yaml:"on_dead" default:"alert" enum:"alert pause hold_next" doc:"When a period has used up its runs: only alert, pause the job, or hold its next periods (for chained settlements)."`
 
 	Alerts    []string         `yaml:"alerts" doc:"The channels that are told of its events."`
 	Retention Retention        `yaml:"retention" doc:"How long its history is kept after its end. The job pawl-prune deletes it once a day."`
@@ -123,6 +124,12 @@ type Retries struct {
 	Max      int           `yaml:"max" default:"5" min:"0" max:"1000" doc:"How many runs may follow the first."`
 	MinDelay time.Duration `yaml:"min_delay" default:"30s" min:"1s" doc:"Before the first retry; doubled each time, with jitter."`
 	MaxDelay time.Duration `yaml:"max_delay" default:"30m" min:"1s" doc:"The longest wait between two runs."`
+}
+
+// Concurrency bounds the runs that work at once.
+type Concurrency struct {
+	Key   string `yaml:"key,required" pattern:"^[^#]{1,200}$" doc:"What is limited, such as report:{{params.tenant}}. Also {{job}} and {{period}}. Its permits are the locks KEY#0, KEY#1 and so on."`
+	Limit int    `yaml:"limit,required" min:"1" max:"1000" doc:"How many permits there are. A run that finds none is tried again some seconds later, which costs no attempt."`
 }
 
 // Need is another job whose period must be complete first.

@@ -56,18 +56,25 @@ func Main(work Work) {
 	if name == "" {
 		return
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	pool, err := connect(ctx)
-	if err == nil {
-		err = work(ctx, pool, name)
-		pool.Close()
-	}
-	if err != nil && ctx.Err() == nil {
+	if err := run(work, name); err != nil {
 		fmt.Fprintln(os.Stderr, name+":", err)
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+func run(work Work, name string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	pool, err := connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if err := work(ctx, pool, name); ctx.Err() == nil {
+		return err
+	}
+	return nil
 }
 
 // connect bounds how long a transaction may stand open and idle: a process that is stopped in the middle of one would hold up
@@ -135,7 +142,7 @@ func (s *stage) play(ctx context.Context) error {
 		s.Strikes = 2
 	}
 	for i := range s.Workers {
-		if err := s.spawn(fmt.Sprintf("worker-%d", i+1)); err != nil {
+		if err := s.spawn(ctx, fmt.Sprintf("worker-%d", i+1)); err != nil {
 			return err
 		}
 	}
@@ -208,22 +215,22 @@ func (s *stage) strike(ctx context.Context) error {
 		kill = false
 	}
 	if kill {
-		return s.kill(name)
+		return s.kill(ctx, name)
 	}
 	return s.pause(ctx, name)
 }
 
-func (s *stage) kill(name string) error {
-	s.Log.Info("killed", "worker", name)
+func (s *stage) kill(ctx context.Context, name string) error {
+	s.Log.InfoContext(ctx, "killed", "worker", name)
 	s.had.Kills++
 	if err := s.workers[name].Stop(10*time.Second, syscall.SIGKILL); err != nil {
 		return err
 	}
-	return s.spawn(name)
+	return s.spawn(ctx, name)
 }
 
 func (s *stage) pause(ctx context.Context, name string) error {
-	s.Log.Info("paused", "worker", name)
+	s.Log.InfoContext(ctx, "paused", "worker", name)
 	s.had.Pauses++
 	pid := s.workers[name].Pid()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
@@ -233,14 +240,14 @@ func (s *stage) pause(ctx context.Context, name string) error {
 	return errors.Join(err, syscall.Kill(pid, syscall.SIGCONT))
 }
 
-func (s *stage) spawn(name string) error {
+func (s *stage) spawn(ctx context.Context, name string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	cmd := exec.Command(self)
 	cmd.Env = append(append(os.Environ(), workerEnv+"="+name, "DATABASE_URL="+s.url), s.Env...)
-	if s.Log.Enabled(context.Background(), slog.LevelInfo) {
+	if s.Log.Enabled(ctx, slog.LevelInfo) {
 		cmd.Stderr = os.Stderr
 	}
 	s.workers[name], err = pgdev.Spawn(cmd, syscall.SIGKILL)
