@@ -1,4 +1,4 @@
-.PHONY: check test lint fmt bench model mutants faults large screenshots
+.PHONY: check test lint fmt bench model mutants faults large soak screenshots
 
 # Everything that a change must pass; CI runs the same script.
 check:
@@ -44,3 +44,7 @@ large:
 # The pictures of the README and the docs, light and dark, from a run of pawl demo; a minute.
 screenshots:
 	cd web/browsertest && go run ./shots
+
+# Each example thirty times, with as many seeds: workers are killed and paused all the time.
+soak:
+	go test -count=1 -v -timeout 60m ./examples/leader ./examples/stock -rounds=30
