@@ -73,8 +73,8 @@ func TestPeriodsComeInByOneStatement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A message's period has a key of its own, made where it is enqueued.
-	if len(found) != 2 || found[0] != "../jobs/owe.go" || found[1] != "../migrations/sql/00010_effects.sql" {
-		t.Errorf("periods are inserted in %q, want one place in jobs, and pawl.enqueue", found)
+	// A message's period has a key of its own, made where it is enqueued; a shard's begins with its period's.
+	if !slices.Equal(found, []string{"../jobs/owe.go", "../migrations/sql/00010_effects.sql", "../migrations/sql/00012_shards.sql"}) {
+		t.Errorf("periods are inserted in %q, want one place in jobs, pawl.enqueue and pawl.fan_out", found)
 	}
 }
