@@ -48,10 +48,12 @@ func TestAtMostSoManyRunsOfAKeyWorkAtOnce(t *testing.T) {
 func TestAConcurrencyKeyNamesWhatThereIs(t *testing.T) {
 	t.Parallel()
 	for key, fine := range map[string]bool{
-		"mail": true, "mail:{{job}}": true, "{{ period }}": true, "{{shard}}": false, "x:{{params.tenant}}": true, "x:{{params.other}}": false, "": false, "{{}}": false,
+		"mail": true, "mail:{{job}}": true, "{{ period.key }}": true, "{{shard}}": false, "x:{{params.tenant}}": true, "x:{{params.other}}": false, "": false, "{{}}": false,
 	} {
-		j := jobs.Job{Name: "j", Schedule: "@daily", Func: nothing, Concurrency: jobs.Concurrency{Key: key, Limit: 1},
-			Params: map[string]jobs.Param{"tenant": {Type: jobs.ParamString, Default: "acme"}}}
+		j := jobs.Job{
+			Name: "j", Schedule: "@daily", Func: nothing, Concurrency: jobs.Concurrency{Key: key, Limit: 1},
+			Params: map[string]jobs.Param{"tenant": {Type: jobs.ParamString, Default: "acme"}},
+		}
 		var bad *jobs.ConfigError
 		if err := j.Check(); (err == nil) != fine || err != nil && !errors.As(err, &bad) {
 			t.Errorf("key %q: %v", key, err)

@@ -81,3 +81,23 @@ func TestSlotsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+func TestASmallerLimitLeavesHigherSlotsAlone(t *testing.T) {
+	t.Parallel()
+	r := short(t, pgtest.New(t))
+	for range 3 {
+		if _, err := r.AcquireSlot(t.Context(), "x", 3, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := r.AcquireSlot(t.Context(), "x", 4, time.Minute)
+	if err != nil || l.Token.Lock != "x#3" {
+		t.Fatalf("the fourth slot = %v, %v", l.Token, err)
+	}
+	if _, err := r.AcquireSlot(t.Context(), "x", 1, time.Minute); !errors.Is(err, ErrHeld) {
+		t.Errorf("a slot of one, which is held, = %v, want ErrHeld", err)
+	}
+	if next, err := r.Renew(t.Context(), l); err != nil || next.Token != l.Token {
+		t.Errorf("the higher slot's lease = %v, %v", next.Token, err)
+	}
+}

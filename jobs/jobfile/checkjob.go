@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"pawl/jobs"
 )
 
 // checkJob checks one job and fills in what its schedule decides.
@@ -31,8 +29,13 @@ func (r *reader) checkJob(f *File, job *Job, path string) {
 		r.warn(Note, path+".on_dead", "hold_next with retries.max 0: one failure holds the job until somebody acts.")
 	}
 	r.checkParams(job, path)
-	if name := (jobs.Concurrency(job.Concurrency)).Unknown(job.params(), false); name != "" {
-		r.bad(path+".concurrency.key", "has %s, which is nothing. Write {{job}}, {{period}} or {{params.NAME}} of a param that the job declares.", name)
+	switch c := job.Concurrency; {
+	case c.Key.HasSecret():
+		r.bad(path+".concurrency.key", "has a secret, which everybody could read. Write the value itself.")
+	case job.concurrency().Unknown(job.params(), false) != "":
+		r.bad(path+".concurrency.key", "has {{…}} of what a key can't hold. Write {{period.key}} or {{params.NAME}}.")
+	case len(c.Key.String()) > 200:
+		r.bad(path+".concurrency.key", "is too long. Write at most 200 bytes.")
 	}
 	r.checkKind(f, job, path)
 	r.checkTimes(f, job, path)

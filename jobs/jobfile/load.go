@@ -81,7 +81,7 @@ func (j *Job) plain() jobs.Job {
 		MaxRetries: cmp.Or(j.Retries.Max, jobs.NoRetries), RetryDelay: j.Retries.MinDelay, RetryMaxDelay: j.Retries.MaxDelay,
 		CatchUp: j.CatchUp, CatchUpWindow: j.CatchUpWindow, CatchUpMax: j.CatchUpMax,
 		Alerts: j.Alerts, Overlap: j.Overlap, StartWithin: j.StartWithin, LateAfter: j.LateAfter, DueBy: j.DueBy, OnDead: j.OnDead,
-		Retention: jobs.Retention(j.Retention), Concurrency: jobs.Concurrency(j.Concurrency),
+		Retention: jobs.Retention(j.Retention), Concurrency: j.concurrency(),
 		Params: j.params(),
 	}
 	if j.Timeout == NoTimeout {
@@ -94,6 +94,10 @@ func (j *Job) plain() jobs.Job {
 		out.Needs = append(out.Needs, jobs.Need(n))
 	}
 	return out
+}
+
+func (j *Job) concurrency() jobs.Concurrency {
+	return jobs.Concurrency{Key: j.Concurrency.Key.String(), Limit: j.Concurrency.Limit}
 }
 
 func (j *Job) sql(h Host) kinds.SQL {

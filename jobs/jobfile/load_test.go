@@ -52,7 +52,7 @@ func TestEveryFieldOfAJobReachesTheRunner(t *testing.T) {
 		CatchUp: "latest", CatchUpWindow: 240 * time.Hour, CatchUpMax: 20, Overlap: "skip", StartWithin: 6 * time.Hour,
 		LateAfter: time.Minute, DueBy: "06:00+1d", Lock: "settlement", TTL: time.Minute, Timeout: jobs.NoTimeout, Grace: time.Minute,
 		MaxRetries: jobs.NoRetries, RetryDelay: time.Second, RetryMaxDelay: 24 * time.Hour, OnDead: "alert", Isolation: "repeatable read",
-		Needs: j.Needs, Alerts: []string{}, Retention: jobs.Retention{Runs: 24 * time.Hour, Output: time.Hour},
+		Needs: j.Needs, Alerts: []string{}, Concurrency: jobs.Concurrency{Key: "report:{{params.mode}}", Limit: 3}, Retention: jobs.Retention{Runs: 24 * time.Hour, Output: time.Hour},
 		Params: map[string]jobs.Param{
 			"mode": {Type: "string", Default: "full", Enum: []any{"full", "dry"}}, "limit": {Type: "int", Default: int64(5)},
 			"rate": {Type: "number", Default: 0.5}, "dry": {Type: "bool", Default: false},

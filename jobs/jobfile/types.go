@@ -128,8 +128,8 @@ type Retries struct {
 
 // Concurrency bounds the runs that work at once.
 type Concurrency struct {
-	Key   string `yaml:"key,required" pattern:"^[^#]{1,200}$" doc:"What is limited, such as report:{{params.tenant}}. Also {{job}} and {{period}}. Its permits are the locks KEY#0, KEY#1 and so on."`
-	Limit int    `yaml:"limit,required" min:"1" max:"1000" doc:"How many permits there are. A run that finds none is tried again some seconds later, which costs no attempt."`
+	Key   Text `yaml:"key,required" text:"both" doc:"What is limited, such as report:{{params.tenant}}. Of the values only params and period.key can be used. Its permits are the locks KEY#0, KEY#1 and so on."`
+	Limit int  `yaml:"limit,required" min:"1" max:"1000" doc:"How many permits there are. A run that finds none is tried again some seconds later, which costs no attempt."`
 }
 
 // Need is another job whose period must be complete first.
