@@ -36,7 +36,8 @@ func tab(browser context.Context, t *testing.T, opts ...chromedp.ContextOption) 
 	t.Helper()
 	ctx, closeTab := chromedp.NewContext(browser, opts...)
 	t.Cleanup(closeTab)
-	do(ctx, t, chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+	// The browser lives as long as the context of its first step: not one of do's.
+	err := chromedp.Do(ctx, chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
 		_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
 			window.__bad = [];
 			addEventListener('securitypolicyviolation', e => __bad.push('csp ' + e.violatedDirective + ' ' + e.blockedURI));
@@ -44,11 +45,19 @@ func tab(browser context.Context, t *testing.T, opts ...chromedp.ContextOption) 
 			addEventListener('unhandledrejection', e => __bad.push('rejection ' + e.reason));`})
 		return err
 	}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	return ctx
 }
 
+// patience is how long one step may take: what never comes is said where it is waited for.
+const patience = 30 * time.Second
+
 func do(ctx context.Context, t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +65,8 @@ func do(ctx context.Context, t *testing.T, steps ...chromedp.Action[chromedp.Voi
 
 func get[T any](ctx context.Context, t *testing.T, a chromedp.Action[T]) T {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	v, err := chromedp.Run(ctx, a)
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +97,8 @@ func goTo(ctx context.Context, t *testing.T, url string) {
 // press clicks and waits for the page that follows; it answers that page's status.
 func press(ctx context.Context, t *testing.T, css string) int64 {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	res, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(css)))
 	if err != nil {
 		t.Fatalf("%s: %v", css, err)

@@ -52,14 +52,18 @@ func open(t *testing.T, sql, base string) *shop {
 	}
 	t.Cleanup(locks.Close)
 	s := &shop{Pool: pool, Locks: locks, Keys: keys.New(pool), Asked: approvals.New(pool, nil)}
-	h := web.Handler(web.Config{
+	s.serve(t, web.Config{
 		Locks: locks, Jobs: jobs.NewHistory(pool), Approvals: s.Asked, Acts: web.NewActs(jobs.NewOperator(pool), s.Asked, s.Keys), API: locks, Keys: s.Keys,
 		Version: "test", Database: "orders", BasePath: base,
 	})
-	s.srv = httptest.NewServer(s.noted(h))
-	t.Cleanup(s.srv.Close)
-	s.URL = s.srv.URL + strings.TrimSuffix(base, "/")
 	return s
+}
+
+func (s *shop) serve(t *testing.T, cfg web.Config) {
+	t.Helper()
+	s.srv = httptest.NewServer(s.noted(web.Handler(cfg)))
+	t.Cleanup(s.srv.Close)
+	s.URL = s.srv.URL + strings.TrimSuffix(cfg.BasePath, "/")
 }
 
 // noted keeps what htmx was answered.

@@ -11,8 +11,12 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"pawl/internal/pgtest"
+	"pawl/jobs"
+	"pawl/lockrepo"
 	"pawl/lockrepo/approvals"
 	"pawl/lockrepo/keys"
+	"pawl/web"
 	"pawl/web/ui"
 )
 
@@ -123,6 +127,25 @@ func TestEveryPageOfAnEmptyDatabaseIsAccessible(t *testing.T) {
 	t.Parallel()
 	s := open(t, "select", "")
 	lookAt(t, s, "", []string{"/", "/ui/locks", "/ui/stale-claims", "/ui/refusals", "/ui/jobs", "/ui/runs", "/ui/queue", "/ui/approvals", "/ui/audit", "/ui/keys"})
+}
+
+// The pages of a server without a sign-in have a warning; those without a database say that there is none.
+func TestPagesThatWarnAndPagesWithoutADatabaseAreAccessible(t *testing.T) {
+	t.Parallel()
+	s := open(t, story(t), "")
+	bare := &shop{}
+	bare.serve(t, web.Config{Locks: s.Locks, Jobs: jobs.NewHistory(s.Pool), API: s.Locks, Keys: s.Keys, Insecure: true})
+	lookAt(t, bare, "", []string{"/", "/ui/locks", "/docs"})
+	away := &shop{}
+	gone := pgtest.Open(t, pgtest.URL(t))
+	gone.Close()
+	locks, err := lockrepo.New(lockrepo.Config{Pool: gone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(locks.Close)
+	away.serve(t, web.Config{Locks: locks, Jobs: jobs.NewHistory(gone)})
+	lookAt(t, away, "", []string{"/", "/ui/locks", "/ui/runs"})
 }
 
 // lookAt goes to each address in both themes and all widths, as one person.

@@ -22,6 +22,8 @@ func (jobsPage) States() []string {
 	return []string{jobs.JobsAll, jobs.JobsTrouble, jobs.JobsPaused, jobs.JobsRetired}
 }
 
+const jobsPerPage = 50 // each has fourteen drawings, and a page has 200 KB at most
+
 func (u *UI) jobs(q *request) error {
 	query := q.r.URL.Query()
 	f := jobs.JobFilter{Prefix: query.Get("q"), App: query.Get("app"), State: query.Get("state"), After: query.Get("after")}
@@ -30,7 +32,7 @@ func (u *UI) jobs(q *request) error {
 	}
 	data := share(q.r.Context(), u.shared, "jobs?"+query.Encode(), func(ctx context.Context) jobsPage {
 		p := jobsPage{Query: f.Prefix, App: f.App, State: f.State}
-		p.Jobs = panel(ctx, perPage, func(ctx context.Context, n int) ([]jobs.JobSummary, error) {
+		p.Jobs = panel(ctx, jobsPerPage, func(ctx context.Context, n int) ([]jobs.JobSummary, error) {
 			f.Limit = n
 			return u.cfg.Jobs.JobPage(ctx, f)
 		})

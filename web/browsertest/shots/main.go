@@ -40,15 +40,15 @@ func main() {
 	out := flag.String("out", "../../docs/img", "where the pictures go")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *out); err != nil {
+	err := run(ctx, *out, os.Stderr)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "shots:", err)
-		stop()
-		os.Exit(1) //nolint:gocritic // stop has run
+		os.Exit(1) //nolint:forbidigo // this is main
 	}
 }
 
-func run(ctx context.Context, out string) (err error) {
+func run(ctx context.Context, out string, say io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "pawl-shots-")
 	if err != nil {
 		return err
@@ -67,13 +67,13 @@ func run(ctx context.Context, out string) (err error) {
 	if err := build.Run(); err != nil {
 		return fmt.Errorf("build pawl: %w", err)
 	}
-	return withDemo(ctx, pawl, dir, func(url string) error { return shootAll(ctx, url, dir, out) })
+	return withDemo(ctx, pawl, dir, say, func(url string) error { return shootAll(ctx, url, dir, out, say) })
 }
 
 var served = regexp.MustCompile(`^The page is at (http://\S+/)`)
 
 // withDemo lets the demo tell its story, and calls fn while it serves the page.
-func withDemo(ctx context.Context, pawl, dir string, fn func(url string) error) error {
+func withDemo(ctx context.Context, pawl, dir string, say io.Writer, fn func(url string) error) error {
 	cmd := exec.CommandContext(ctx, pawl, "demo", "--data-dir", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second
@@ -88,7 +88,7 @@ func withDemo(ctx context.Context, pawl, dir string, fn func(url string) error) 
 	lines := bufio.NewScanner(text)
 	failed := errors.New("the demo ended before its page was there")
 	for lines.Scan() {
-		fmt.Println(lines.Text())
+		_, _ = fmt.Fprintln(say, lines.Text())
 		if m := served.FindStringSubmatch(lines.Text()); m != nil {
 			failed = fn(m[1])
 			break
@@ -100,7 +100,7 @@ func withDemo(ctx context.Context, pawl, dir string, fn func(url string) error) 
 	return failed
 }
 
-func shootAll(ctx context.Context, url, dir, out string) error {
+func shootAll(ctx context.Context, url, dir, out string, say io.Writer) error {
 	bin, err := exec.LookPath("chromium")
 	if err != nil {
 		return fmt.Errorf("chromium is missing: install it (Debian: apt-get install chromium): %w", err)
@@ -121,7 +121,7 @@ func shootAll(ctx context.Context, url, dir, out string) error {
 			if err := small(file, png); err != nil {
 				return err
 			}
-			fmt.Println(file)
+			_, _ = fmt.Fprintln(say, file)
 		}
 	}
 	return nil
