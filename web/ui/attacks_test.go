@@ -65,9 +65,16 @@ func TestAFormFromElsewhereIsRefusedWhateverItCallsItself(t *testing.T) {
 	before := one(t, s.pool, everything)
 	form := url.Values{"reason": {why}}
 	for _, h := range [][]string{
-		{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "SAME-ORIGIN"}, {"Origin", "null"}, {"Origin", "https://evil.example"},
-		{"Origin", "http://127.0.0.1"}, {"Origin", s.URL + ".evil.example"}, {"Sec-Fetch-Site", "cross-site", "Content-Type", "text/plain"},
-		{"Sec-Fetch-Site", "cross-site", "Origin", s.URL}, {"Sec-Fetch-Site", "cross-site", "X-HTTP-Method-Override", "GET"},
+		{"Sec-Fetch-Site", "cross-site"},
+		{"Sec-Fetch-Site", "same-site"},
+		{"Sec-Fetch-Site", "SAME-ORIGIN"},
+		{"Origin", "null"},
+		{"Origin", "https://evil.example"},
+		{"Origin", "http://127.0.0.1"},
+		{"Origin", s.URL + ".evil.example"},
+		{"Sec-Fetch-Site", "cross-site", "Content-Type", "text/plain"},
+		{"Sec-Fetch-Site", "cross-site", "Origin", s.URL},
+		{"Sec-Fetch-Site", "cross-site", "X-HTTP-Method-Override", "GET"},
 	} {
 		for _, path := range []string{"/ui/jobs/settle/pause", "/ui/sign-in", "/ui/sign-out", "/ui/prefs/theme", "/ui/approvals/1"} {
 			if got := s.post(t, "bob", path, form, h...); got.status != http.StatusForbidden || got.header.Get("Set-Cookie") != "" {

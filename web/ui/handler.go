@@ -38,7 +38,7 @@ type request struct {
 // ServeHTTP finds the route, lets in who may, and shows what went wrong as a page.
 func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{w: w, r: r}
-	defer u.broken(q)
+	defer u.broken(q)                           //nolint:contextcheck // the request has it
 	w.Header().Set("Cache-Control", "no-store") // a page from the browser's own store would count its ages from then
 	if err := u.dispatch(q); err != nil {
 		u.fail(r.Context(), q, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,7 +40,7 @@ func TestAFullMemoryStillServesWhatItRemembersAndForgetsItInTime(t *testing.T) {
 		if got := share(t.Context(), s, "0", read); got != 0 || reads != 0 {
 			t.Errorf("a remembered page was read again: %d", got)
 		}
-		time.Sleep(2 * sharedFor) // the bubble's clock
+		<-time.After(2 * sharedFor) // the bubble's clock
 		share(t.Context(), s, "new", read)
 		if got := share(t.Context(), s, "new", read); got != 1 || len(s.pages) != 1 {
 			t.Errorf("page %d, %d are remembered, want 1 and 1", got, len(s.pages))
@@ -57,7 +58,7 @@ func TestAPanicOfOneReaderHangsNobody(t *testing.T) {
 		for range 5 {
 			all.Go(func() {
 				defer func() { panics <- recover() }()
-				share(t.Context(), s, "page", func(context.Context) int { time.Sleep(time.Second); panic("a fault") }) // the bubble's clock
+				share(t.Context(), s, "page", func(context.Context) int { <-time.After(time.Second); panic("a fault") }) // the bubble's clock
 			})
 		}
 		all.Wait()
@@ -136,7 +137,7 @@ func TestAJobThatIsCalledLikeAnActHasAPageOfItsOwn(t *testing.T) {
 		if route.Pattern != want {
 			t.Errorf("%s is the page of %s, want %s", path, route.Pattern, want)
 		}
-		if job, ok := args["job"]; ok && !strings.Contains("pause resume run", job) {
+		if job, ok := args["job"]; ok && !slices.Contains([]string{"pause", "resume", "run"}, job) {
 			t.Errorf("%s: job %s", path, job)
 		}
 	}
