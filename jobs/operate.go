@@ -50,13 +50,17 @@ type Seen struct {
 	Key      string    // of the period that a tick now would owe
 	Revision int       // of the period
 	State    string    // of the period
+	Absent   bool      // nothing was known of the period
 	Token    int64     // of the run that has the period, or had it last
 	PausedAt time.Time // when the job was paused
 	Owed     int       // how many periods a backfill owes
 }
 
 func (s Seen) period(job string, now latest) error {
-	if s.Revision != 0 && s.Revision != now.revision || s.State != "" && s.State != now.state || s.Token != 0 && s.Token != now.token {
+	if !now.exists && (s.Revision != 0 || s.State != "" || s.Token != 0) {
+		return fmt.Errorf("%w: nothing is known of that period of %s now", ErrChanged, job)
+	}
+	if s.Absent && now.exists || s.Revision != 0 && s.Revision != now.revision || s.State != "" && s.State != now.state || s.Token != 0 && s.Token != now.token {
 		return fmt.Errorf("%w: %s %s is %s now, as revision %d with token %d", ErrChanged, job, now.key, now.state, now.revision, now.token)
 	}
 	return nil

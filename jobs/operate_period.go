@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -145,8 +146,24 @@ func CancelAs(ctx context.Context, pool *pgxpool.Pool, job, key string, by By) e
 	if strings.TrimSpace(by.Reason) == "" {
 		return ErrNoReason
 	}
+	for { // a lock is born once, so this ends
+		if err := cancelOnce(ctx, pool, job, key, by); !errors.Is(err, errBorn) {
+			return err
+		}
+	}
+}
+
+// errBorn says that the lock had no row yet when it was to be taken, and has one now. To take it after the lane would
+// deadlock with the end of the run, which takes them the other way round.
+var errBorn = errors.New("jobs: the lock is born")
+
+func cancelOnce(ctx context.Context, pool *pgxpool.Pool, job, key string, by By) error {
 	return operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, _ *planned) error {
 		last, err := periodOf(ctx, tx, job, key)
+		if err != nil {
+			return err
+		}
+		row, err := tx.Exec(ctx, lockRowsSQL, []string{last.lock})
 		if err != nil {
 			return err
 		}
@@ -165,6 +182,9 @@ func CancelAs(ctx context.Context, pool *pgxpool.Pool, job, key string, by By) e
 		switch last.state {
 		case stateOpen, stateHeld, stateDead:
 		case stateRunning:
+			if row.RowsAffected() == 0 {
+				return errBorn
+			}
 			b.Queue(cancelForceSQL, job, key, last.revision)
 		default:
 			return last.refuse(actCancel, job)

@@ -20,7 +20,7 @@ update pawl.periods set not_before = null, priority = 0 where job = $1 and key =
 type TriggerConfig struct {
 	Actor  string            // goes into the audit
 	Reason string            // for the audit; empty where nobody asked for one
-	Seen   Seen              // the key, and the state of its period if there was one
+	Seen   Seen              // the key, and the state of its period if there was one; of a @manual job a fresh key, so that one form runs it once
 	Params map[string]string // by name, as text; what isn't given is as it was given before, or the default
 }
 
@@ -31,6 +31,13 @@ type TriggerConfig struct {
 func Trigger(ctx context.Context, pool *pgxpool.Pool, job string, c TriggerConfig) (key string, err error) {
 	err = operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
 		period := current(p.schedule, p.now)
+		if c.Seen.Key != "" && p.schedule.Manual() {
+			own, err := p.schedule.ParseKey(c.Seen.Key)
+			if err != nil {
+				return err
+			}
+			period.Key, c.Seen.Absent = own.Key, true
+		}
 		if c.Seen.Key != "" && c.Seen.Key != period.Key {
 			return fmt.Errorf("%w: the current period of %s is %s now", ErrChanged, job, period.Key)
 		}
@@ -45,11 +52,6 @@ func (p *planned) trigger(ctx context.Context, tx pgx.Tx, period schedule.Period
 	if err != nil {
 		return err
 	}
-	if last.exists {
-		if err := c.Seen.period(p.Job, last); err != nil {
-			return err
-		}
-	}
 	given, err := p.given(last.params, c.Params)
 	if err != nil {
 		return err
@@ -63,6 +65,9 @@ func (p *planned) trigger(ctx context.Context, tx pgx.Tx, period schedule.Period
 		return err
 	}
 	if last, err = p.triggered(ctx, tx, period.Key); err != nil { // it may have begun: now nobody can start it
+		return err
+	}
+	if err := c.Seen.period(p.Job, last); err != nil {
 		return err
 	}
 	x.Params = given

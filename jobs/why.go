@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,6 +19,19 @@ type Why struct {
 	Key       string   `json:"period"`
 	State     string   `json:"state"` // of the last revision; "": it has no row
 	Sentences []string `json:"sentences"`
+
+	payloads []int // which sentences tell what it was given or what it said
+}
+
+// Public are the sentences without those that tell what a run was given or what it said.
+func (w Why) Public() []string {
+	all := make([]string, 0, len(w.Sentences))
+	for i, s := range w.Sentences {
+		if !slices.Contains(w.payloads, i) {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // whyPeriod is a revision of a period.
@@ -98,7 +112,7 @@ func (h *History) Why(ctx context.Context, job, key string) (w Why, err error) {
 	err = h.read(ctx, "why", func(ctx context.Context, tx pgx.Tx) error {
 		t := &teller{ctx: ctx, tx: tx, job: job, key: key}
 		err := t.tell()
-		w.Sentences, w.State = append(w.Sentences, t.said...), t.state
+		w.Sentences, w.payloads, w.State = append(w.Sentences, t.said...), t.payloads, t.state
 		return err
 	})
 	var wrong *schedule.FieldError

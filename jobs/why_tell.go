@@ -18,10 +18,17 @@ type teller struct {
 	job, key string
 	state    string
 	said     []string
+	payloads []int // which of them are for those who may see payloads
 }
 
 func (t *teller) say(format string, args ...any) {
 	t.said = append(t.said, fmt.Sprintf(format, args...))
+}
+
+// payload says what not everybody may read.
+func (t *teller) payload(format string, args ...any) {
+	t.payloads = append(t.payloads, len(t.said))
+	t.say(format, args...)
 }
 
 func (t *teller) tell() error {
@@ -52,7 +59,7 @@ func (t *teller) tell() error {
 	for i, x := range periods {
 		t.begin(x)
 		if words := paramWords([]byte(x.Params)); words != "" {
-			t.say("It was given %s.", words)
+			t.payload("It was given %s.", words)
 		}
 		t.runs(x, runs)
 		if i == len(periods)-1 {
@@ -137,7 +144,7 @@ func (t *teller) lastWords(r whyRun) {
 		return
 	}
 	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(r.LastWords), "")), "\n")
-	t.say("Its output is incomplete, %d bytes; the last that is kept: %q. All of it: pawl job output %s %s --attempt %d", *r.Said, lines[len(lines)-1], t.job, t.key, r.Attempt)
+	t.payload("Its output is incomplete, %d bytes; the last that is kept: %q. All of it: pawl job output %s %s --attempt %d", *r.Said, lines[len(lines)-1], t.job, t.key, r.Attempt)
 }
 
 // ran is how a run ended.

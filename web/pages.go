@@ -93,7 +93,7 @@ func (g *gate) signIn(r *http.Request, bearer, base string) (*http.Cookie, error
 
 // cookie is sent to the pages only, by our own pages only, and can't be read by a script.
 func cookie(r *http.Request, value, base string) *http.Cookie {
-	c := &http.Cookie{Name: keyCookie, Value: value, Path: base + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil}
+	c := &http.Cookie{Name: keyCookie, Value: value, Path: base + "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: ui.OverTLS(r)}
 	if value == "" {
 		c.MaxAge = -1
 	}

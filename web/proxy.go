@@ -12,6 +12,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+
 	"pawl/lockrepo/keys"
 	"pawl/web/ui"
 )
@@ -88,9 +91,21 @@ func (p *Proxy) user(name string) (ui.User, error) {
 	if name = strings.TrimSpace(name); name == "" || len(name) > maxNamed || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 		return ui.User{}, &ui.RefusedError{Status: http.StatusBadRequest, Title: "Not understood", Detail: fmt.Sprintf("The proxy’s name for you is empty, longer than %d bytes, or no text.", maxNamed)}
 	}
-	u := ui.User{ID: "proxy:" + name, Name: name, Role: cmp.Or(p.Role, keys.Reader), Approver: slices.Contains(p.Approvers, name)}
+	u := ui.User{ID: "proxy:" + person(name), Name: name, Role: cmp.Or(p.Role, keys.Reader), Approver: slices.Contains(p.Approvers, name)}
 	if slices.Contains(p.Operators, name) {
 		u.Role = keys.Operator
 	}
 	return u, nil
+}
+
+// person is a name as it is compared where two people are needed. Who signs in as Ann, as ANN or in wide letters is one
+// person to most directories; two of one spelling who are not can't approve for each other, which is the safe mistake.
+func person(name string) string {
+	shown := func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) {
+			return -1
+		}
+		return r
+	}
+	return strings.Join(strings.Fields(strings.Map(shown, cases.Fold().String(norm.NFKC.String(name)))), " ")
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -82,5 +83,66 @@ func TestThePagesWarnUntilTheFirstKeyIsMade(t *testing.T) {
 	got := send(t, http.MethodGet, srv.URL+"/ui/locks", "Cookie", "pawl_key="+bearer)
 	if got.status != http.StatusOK || strings.Contains(got.body, warning) {
 		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+// A directory that doesn't tell ann from ANN signs one person in under both names.
+func TestOnePersonUnderTwoSpellingsCannotApproveTheirOwnRequest(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	store := lockkeys.New(pool)
+	asked := approvals.New(pool, nil)
+	srv := on(t, pool, func(c *web.Config) {
+		c.Keys, c.Acts, c.Approvals = store, web.NewActs(jobs.NewOperator(pool), asked, store), asked
+		c.Proxy = &web.Proxy{
+			Header: "X-Forwarded-User", Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Role: "operator", Approvers: []string{"ann", "ANN", "ａｎｎ", "bob", "ann\u200b", "josé"},
+		}
+	})
+	if _, err := pool.Exec(t.Context(), `insert into pawl.locks (name, token, incarnation, grant_id, holder, ttl, acquired_at, renewed_at, expires_at)
+		values ('x', 1795969942676573, 1, gen_random_uuid(), 'w', '1 h', now(), now(), now() + interval '1 h')`); err != nil {
+		t.Fatal(err)
+	}
+	post := func(who, path string, form url.Values, header ...string) reply {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+path, strings.NewReader(form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("X-Forwarded-User", who)
+		for i := 0; i+1 < len(header); i += 2 {
+			req.Header.Add(header[i], header[i+1])
+		}
+		res, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return reply{status: res.StatusCode, header: res.Header}
+	}
+	ask := func(who string) string {
+		got := post(who, "/ui/locks/x/release", url.Values{"token": {"1795969942676573"}, "reason": {"it hangs, pager"}})
+		if got.status != http.StatusSeeOther {
+			t.Fatalf("asking as %q: %d", who, got.status)
+		}
+		return got.header.Get("Location")
+	}
+	yes := url.Values{"decision": {"approve"}}
+	for who, others := range map[string][]string{"ann": {"ANN", "Ann", " ann ", "ａｎｎ", "ann\u200b", "\u00adann"}, "jose\u0301": {"josé"}} {
+		path := ask(who)
+		for _, other := range others {
+			if got := post(other, path, yes); got.status != http.StatusForbidden {
+				t.Errorf("%q approves what %q has asked for: %d", other, who, got.status)
+			}
+		}
+		if got := post(who, path, yes, "X-Forwarded-User", "bob"); got.status != http.StatusBadRequest {
+			t.Errorf("two names at once: %d", got.status)
+		}
+		if got := post("", path, yes, "X-Forwarded-For", "127.0.0.1", "X_Forwarded_User", "bob", "X-Remote-User", "bob"); got.status == http.StatusSeeOther {
+			t.Error("other headers are believed")
+		}
+	}
+	path := ask("Ann")
+	if got := post("bob", path, yes); got.status != http.StatusSeeOther {
+		t.Errorf("bob: %d", got.status)
 	}
 }

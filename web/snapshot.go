@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -105,7 +106,12 @@ func (s *snapshots) read(ctx context.Context) *snapshot {
 }
 
 // ask cuts an answer to what is shown.
-func ask[T any](question func() ([]T, error)) part[T] {
+func ask[T any](question func() ([]T, error)) (p part[T]) {
+	defer func() {
+		if what := recover(); what != nil { // it would end the process: nobody else is above
+			p = part[T]{Err: fmt.Errorf("web: panic: %v", what), Rows: []T{}}
+		}
+	}()
 	rows, err := question()
 	if err != nil {
 		return part[T]{Err: err, Rows: []T{}}

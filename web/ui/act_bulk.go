@@ -125,35 +125,54 @@ func (u *UI) resumeAll(q *request) error {
 
 // each does one thing to all jobs of the form. What can't be done to some is told when it is done to the others.
 func (u *UI) each(ctx context.Context, q *request, done string, do func(context.Context, string, time.Time) error) (string, error) {
-	names := q.r.PostForm["job"]
-	if len(names) == 0 || len(names) > mostAtOnce {
+	chosen, ok := q.chosenJobs()
+	if !ok {
 		return "", badForm()
 	}
 	var wrong []string
-	for _, name := range names {
-		var since time.Time
-		if job, at, ok := strings.Cut(name, "@"); ok {
-			t, err := time.Parse(time.RFC3339Nano, at)
-			if err != nil {
-				return "", badForm()
-			}
-			name, since = job, t
-		}
-		err := do(ctx, name, since)
+	for _, c := range chosen {
+		err := do(ctx, c.job, c.since)
 		var field *fieldError
 		if errors.As(err, &field) {
 			return "", err
 		}
 		if err != nil {
-			u.cfg.Logger.InfoContext(ctx, "ui: one of many", "job", name, "error", err)
-			wrong = append(wrong, name+": "+refusalOf(err).Detail)
+			u.cfg.Logger.InfoContext(ctx, "ui: one of many", "job", c.job, "error", err)
+			wrong = append(wrong, c.job+": "+refusalOf(err).Detail)
 		}
 	}
 	if len(wrong) > 0 {
-		return "", stale(fmt.Sprintf("%d of %d were %s, these were not. %s", len(names)-len(wrong), len(names), done, strings.Join(wrong, " ")), "/ui/jobs", "All jobs")
+		return "", stale(fmt.Sprintf("%d of %d were %s, these were not. %s", len(chosen)-len(wrong), len(chosen), done, strings.Join(wrong, " ")), "/ui/jobs", "All jobs")
 	}
 	if query := q.r.URL.RawQuery; query != "" {
 		return "/ui/jobs?" + query, nil
 	}
 	return "/ui/jobs", nil
+}
+
+// chosenJob is a job of a form for many, and since when it was paused then.
+type chosenJob struct {
+	job   string
+	since time.Time
+}
+
+// chosenJobs reads a form for many before anything is done to one of them. What is resumed says which pause it ends.
+func (q *request) chosenJobs() (all []chosenJob, ok bool) {
+	resumes := strings.HasSuffix(q.r.URL.Path, "/resume")
+	for _, text := range q.r.PostForm["job"] {
+		job, at, paused := strings.Cut(text, "@")
+		c := chosenJob{job: job}
+		if paused != resumes {
+			return nil, false
+		}
+		if paused {
+			t, err := time.Parse(time.RFC3339Nano, at)
+			if err != nil {
+				return nil, false
+			}
+			c.since = t
+		}
+		all = append(all, c)
+	}
+	return all, 0 < len(all) && len(all) <= mostAtOnce
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"pawl/jobs"
 	"pawl/jobs/schedule"
 )
@@ -151,7 +153,14 @@ func (u *UI) runNow(q *request) error {
 		if err != nil {
 			return "", err
 		}
-		c := jobs.TriggerConfig{Actor: q.user.Name, Reason: reason, Seen: jobs.Seen{Key: q.r.PostForm.Get("key"), State: q.r.PostForm.Get("state")}, Params: params(q.r.PostForm)}
+		seen := jobs.Seen{Key: q.r.PostForm.Get("key"), State: q.r.PostForm.Get("state")}
+		if seen.Key == "" || seen.State == "" {
+			return "", badForm()
+		}
+		if seen.State == absent {
+			seen.State, seen.Absent = "", true
+		}
+		c := jobs.TriggerConfig{Actor: q.user.Name, Reason: reason, Seen: seen, Params: params(q.r.PostForm)}
 		_, err = u.cfg.Acts.Trigger(ctx, job, c)
 		if bad := (*jobs.ParamError)(nil); errors.As(err, &bad) {
 			return "", badParam(bad)
@@ -159,6 +168,8 @@ func (u *UI) runNow(q *request) error {
 		return addr("ui", "jobs", job), err
 	})
 }
+
+const absent = "absent" // the state of a period that nothing is known of, in a form
 
 func (u *UI) runPage(ctx context.Context, job string) (*actPage, error) {
 	j, err := u.live(ctx, job)
@@ -175,6 +186,7 @@ func (u *UI) runPage(ctx context.Context, job string) (*actPage, error) {
 		a.Fields, a.Params = "param-fields", declared
 	}
 	if key == "" {
+		a.Hidden = []pair{{"key", ulid.Make().String()}, {"state", absent}} // one form, one run
 		a.Steps = []string{"A period of its own is owed at once, whatever else is.", "It runs as soon as a worker is free and the lock " + j.Lock + " is."}
 		return a, nil
 	}
@@ -190,6 +202,6 @@ func (u *UI) runPage(ctx context.Context, job string) (*actPage, error) {
 	}
 	a.Steps = []string{fmt.Sprintf("The current period, %s, is owed at once, whatever the schedule says.", key), "It runs as soon as a worker is free and the lock " + j.Lock + " is."}
 	a.Facts = append([]fact{{Name: "Period", Value: key}, {Name: "It is", Value: firstOf(state, "not owed yet")}}, a.Facts...)
-	a.Hidden = []pair{{"key", key}, {"state", p.State}}
+	a.Hidden = []pair{{"key", key}, {"state", firstOf(p.State, absent)}}
 	return a, nil
 }

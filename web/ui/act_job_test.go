@@ -96,7 +96,7 @@ func TestAJobIsRunNowForTheReasonGiven(t *testing.T) {
 	if _, err := time.Parse(time.DateOnly, key); err != nil {
 		t.Fatalf("the form is made for %q", key)
 	}
-	other := url.Values{"key": {"2026-01-01"}, "state": {""}}
+	other := url.Values{"key": {"2026-01-01"}, "state": {"absent"}}
 	s.post(t, "ann", "/ui/jobs/settle/run", other).is(t, http.StatusConflict) // of another day
 	s.post(t, "ann", "/ui/jobs/settle/run", form).goes(t, "/ui/jobs/settle")
 	if got := one(t, s.pool, lastAudit); got != "ann|trigger|settle|"+key+"|for the auditors" {
@@ -110,8 +110,13 @@ func TestAJobIsRunNowForTheReasonGiven(t *testing.T) {
 
 	manual := s.get(t, "ann", "/ui/jobs/hand/run")
 	manual.has(t, "A period of its own")
-	s.post(t, "ann", "/ui/jobs/hand/run", s.form(t, "ann", "/ui/jobs/hand/run")).goes(t, "/ui/jobs/hand")
-	s.post(t, "ann", "/ui/jobs/hand/run", s.form(t, "ann", "/ui/jobs/hand/run")).goes(t, "/ui/jobs/hand")
+	for range 2 {
+		form := s.form(t, "ann", "/ui/jobs/hand/run")
+		s.post(t, "ann", "/ui/jobs/hand/run", form).goes(t, "/ui/jobs/hand")
+		s.post(t, "ann", "/ui/jobs/hand/run", form).is(t, http.StatusConflict) // sent twice
+	}
+	s.post(t, "ann", "/ui/jobs/hand/run", url.Values{"key": {"../x"}, "state": {"absent"}}).is(t, http.StatusUnprocessableEntity)
+	s.post(t, "ann", "/ui/jobs/hand/run", url.Values{}).is(t, http.StatusBadRequest)
 	if got := one(t, s.pool, `select count(*)::text from pawl.periods where job = 'hand' and state = 'open'`); got != "2" {
 		t.Errorf("%s periods are owed", got)
 	}

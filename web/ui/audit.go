@@ -131,9 +131,24 @@ func named(detail json.RawMessage) string {
 	return of.Name
 }
 
-// facts are the parts of an entry's detail, by name, in words.
-func facts(detail json.RawMessage) []pair {
+// given is the part of an entry's detail that holds what runs are given.
+const given = "params"
+
+// public is an entry's detail as a user may read it.
+func public(user User, detail json.RawMessage) json.RawMessage {
+	var all map[string]json.RawMessage
+	if user.Payloads() || json.Unmarshal(detail, &all) != nil || all[given] == nil {
+		return detail
+	}
+	delete(all, given)
+	b, _ := json.Marshal(all) // it came from JSON
+	return b
+}
+
+// facts are the parts of an entry's detail that a user may read, by name, in words.
+func facts(user User, detail json.RawMessage) []pair {
 	var all map[string]any
+	detail = public(user, detail)
 	if len(detail) == 0 || json.Unmarshal(detail, &all) != nil {
 		return nil
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/csv"
 	"net/http"
+	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"pawl/lockrepo"
@@ -31,7 +31,7 @@ func (u *UI) auditCSV(q *request) error {
 	_ = out.Write([]string{"id", "at", "actor", "action", "lock", "token", "job", "period", "reason", "approver", "detail"})
 	for {
 		for _, e := range entries {
-			_ = out.Write(csvRow(e))
+			_ = out.Write(csvRow(q.user, e))
 		}
 		out.Flush()
 		if !readsOn(out) || len(entries) < perRead || q.r.Method == http.MethodHead {
@@ -58,14 +58,14 @@ func (u *UI) someAudit(ctx context.Context, f lockrepo.AuditFilter) ([]lockrepo.
 	return u.cfg.Locks.Audit(ctx, f)
 }
 
-func csvRow(e lockrepo.AuditEntry) []string {
+func csvRow(user User, e lockrepo.AuditEntry) []string {
 	token := ""
 	if e.Token != nil {
 		token = strconv.FormatInt(*e.Token, 10)
 	}
 	row := []string{
 		strconv.FormatInt(e.ID, 10), e.At.UTC().Format("2006-01-02T15:04:05.000000Z"), e.Actor, e.Action, e.Lock, token, e.Job, e.Period,
-		e.Reason, e.Approver, string(e.Detail),
+		e.Reason, e.Approver, string(public(user, e.Detail)),
 	}
 	for i := range row {
 		row[i] = plain(row[i])
@@ -73,10 +73,9 @@ func csvRow(e lockrepo.AuditEntry) []string {
 	return row
 }
 
+// formula is where a spreadsheet may begin to calculate: at the beginning of a cell, and where a text has what ends a cell
+// elsewhere, since half of the world's spreadsheets separate by semicolons and know no quotes then.
+var formula = regexp.MustCompile(`((?:^|[;\t\r\n])[\s"']*)([=+\-@＝＋－＠])`)
+
 // plain keeps a spreadsheet from taking a text for a formula.
-func plain(cell string) string {
-	if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) || strings.HasPrefix(cell, "＝") || strings.HasPrefix(cell, "＋") || strings.HasPrefix(cell, "－") || strings.HasPrefix(cell, "＠") {
-		return "'" + cell
-	}
-	return cell
-}
+func plain(cell string) string { return formula.ReplaceAllString(cell, "$1'$2") }

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -37,10 +38,26 @@ type request struct {
 // ServeHTTP finds the route, lets in who may, and shows what went wrong as a page.
 func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{w: w, r: r}
+	defer u.broken(q)                           //nolint:contextcheck // the request has it
 	w.Header().Set("Cache-Control", "no-store") // a page from the browser's own store would count its ages from then
 	if err := u.dispatch(q); err != nil {
 		u.fail(r.Context(), q, err)
 	}
+}
+
+// broken answers where a page panics: the server would close the connection without a word.
+func (u *UI) broken(q *request) {
+	what := recover()
+	if what == nil {
+		return
+	}
+	if what == http.ErrAbortHandler { //nolint:errorlint,err113 // it is that value that ends an answer
+		panic(what)
+	}
+	u.cfg.Logger.ErrorContext(q.r.Context(), "ui: panic", "path", q.r.URL.Path, "panic", what, "stack", string(debug.Stack()))
+	u.show(q.r.Context(), q, http.StatusInternalServerError, view{Name: "refusal", Title: "Broken", Data: &RefusedError{
+		Title: "Broken", Detail: "The page could not be made, and that is a fault of pawl’s; the log says more.",
+	}})
 }
 
 func (u *UI) dispatch(q *request) error {

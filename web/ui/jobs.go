@@ -58,6 +58,14 @@ type jobPage struct {
 // field is one setting of a job's definition.
 type field struct{ Name, Value string }
 
+// For are the settings that a user may read: what a run is given by default is none of a reader's.
+func (p jobPage) For(user User) []field {
+	if user.Payloads() {
+		return p.Fields
+	}
+	return slices.DeleteFunc(slices.Clone(p.Fields), func(f field) bool { return f.Name == given })
+}
+
 func (u *UI) job(q *request) error {
 	type answer struct {
 		jobPage

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -62,7 +63,11 @@ func (u *UI) page(q *request, v view) *page {
 func (p *page) URL(segments ...string) string {
 	var b strings.Builder
 	b.WriteString(p.Base)
-	for _, s := range segments {
+	for i, s := range segments {
+		if i == 2 && len(segments) == 3 && segments[1] == "jobs" && (s == "pause" || s == "resume") {
+			b.WriteString("/" + fmt.Sprintf("%%%02X", s[0]) + s[1:]) // a job of that name, not the act on many
+			continue
+		}
 		b.WriteString("/" + segment(s))
 	}
 	return b.String()

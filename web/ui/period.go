@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"strconv"
 
 	"pawl/jobs"
 )
@@ -12,13 +13,21 @@ type periodPage struct {
 	Runs Panel[jobs.RunRecord]
 }
 
+// For are the sentences that a user may read.
+func (p periodPage) For(user User) []string {
+	if user.Payloads() {
+		return p.Sentences
+	}
+	return p.Public()
+}
+
 func (u *UI) period(q *request) error {
 	type answer struct {
 		periodPage
 		err error
 	}
 	job, key := q.args["job"], q.args["key"]
-	got := share(q.r.Context(), u.shared, "period/"+job+"/"+key, func(ctx context.Context) (a answer) {
+	got := share(q.r.Context(), u.shared, strconv.Quote(job)+" "+strconv.Quote(key), func(ctx context.Context) (a answer) {
 		together(
 			func() {
 				ctx, cancel := context.WithTimeout(ctx, panelTimeout)

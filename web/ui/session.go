@@ -2,8 +2,11 @@ package ui
 
 import (
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 type signInPage struct {
@@ -49,10 +52,25 @@ func (u *UI) signOut(q *request) error {
 // local is an address below the base; anything else would lead people elsewhere.
 func (u *UI) local(next string) string {
 	home := u.cfg.BasePath + "/"
-	if !strings.HasPrefix(next, home) || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+	path, _, _ := strings.Cut(next, "?")
+	if !strings.HasPrefix(path, home) || strings.Contains(path, "//") || strings.ContainsFunc(next, unsafe) || slices.ContainsFunc(strings.Split(path, "/"), dots) {
 		return home
 	}
 	return next
+}
+
+// unsafe are characters that browsers take for a slash, or leave out.
+func unsafe(r rune) bool { return r == '\\' || unicode.IsControl(r) }
+
+// dots are segments that browsers resolve, also where they are percent-encoded.
+func dots(segment string) bool {
+	plain, err := url.PathUnescape(segment)
+	return err != nil || plain == "." || plain == ".."
+}
+
+// OverTLS tells whether a browser sends a form from a page that came by HTTPS: to us, or to a proxy in front.
+func OverTLS(r *http.Request) bool {
+	return r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://")
 }
 
 const (
@@ -80,7 +98,7 @@ func (u *UI) prefer(q *request, cookie string, is func(string) bool) error {
 	}
 	http.SetCookie(q.w, &http.Cookie{
 		Name: cookie, Value: value, Path: u.cfg.BasePath + "/", MaxAge: int(prefsFor.Seconds()), HttpOnly: true,
-		SameSite: http.SameSiteLaxMode, Secure: q.r.TLS != nil,
+		SameSite: http.SameSiteLaxMode, Secure: OverTLS(q.r),
 	})
 	http.Redirect(q.w, q.r, u.local(q.r.PostForm.Get("back")), http.StatusSeeOther)
 	return nil
