@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"pawl/jobs"
@@ -16,9 +13,6 @@ import (
 
 // ttl is short, so that a takeover takes two seconds; in production leave it at its default of 30 s.
 const ttl = time.Second
-
-// batches is how many jobs share the tenants, each under a lock of its own.
-const batches = 5
 
 // publish is [jobs.Run.Publish], or what stands in for it in a variant that is wrong.
 type publish func(ctx context.Context, run *jobs.Run, name string, write func(io.Writer) error) error
@@ -36,45 +30,23 @@ func fenced(ctx context.Context, run *jobs.Run, name string, write func(io.Write
 	return err
 }
 
-// jobs owe a period for each month since first that is over. Each has a part of the tenants.
-func (r *reports) jobs(all []string, first time.Time) []jobs.Job {
-	var out []jobs.Job
-	for i, part := range parts(all) {
-		out = append(out, jobs.Job{
-			Name: fmt.Sprintf("report-%d", i), Schedule: "0 2 1 * *", Period: schedule.Month, PeriodOffset: -1, Start: first.Add(3 * time.Hour),
-			CatchUp: schedule.CatchUpAll, CatchUpWindow: 5 * 366 * 24 * time.Hour, TTL: ttl, MaxRetries: 1000, RetryDelay: 10 * time.Millisecond,
-			RetryMaxDelay: 100 * time.Millisecond,
-			Func:          func(ctx context.Context, run *jobs.Run) error { return r.month(ctx, run, part) },
-		})
+// job owes a period for each month since first that is over. Each tenant is a shard: under a lock of its own, with retries
+// of its own, on whatever worker is free. The next month begins when all have been published.
+func (r *reports) job(first time.Time) jobs.Job {
+	return jobs.Job{
+		Name: "report", Schedule: "0 2 1 * *", Period: schedule.Month, PeriodOffset: -1, Start: first.Add(3 * time.Hour),
+		CatchUp: schedule.CatchUpAll, CatchUpWindow: 5 * 366 * 24 * time.Hour, TTL: ttl, MaxRetries: 1000, RetryDelay: 10 * time.Millisecond,
+		RetryMaxDelay: 100 * time.Millisecond, Func: r.month,
+		ShardKeys: func(ctx context.Context, _ *jobs.Run) ([]string, error) { return tenants(ctx, r.pool) },
 	}
-	return out
 }
 
-// parts shares the tenants out.
-func parts(all []string) [][]string {
-	return slices.Collect(slices.Chunk(all, (len(all)+batches-1)/batches))
-}
-
-// month publishes the statements of some tenants. A successor goes on with the tenant that its predecessor was at.
-func (r *reports) month(ctx context.Context, run *jobs.Run, tenants []string) error {
+// month publishes the statement of one tenant, the run's shard.
+func (r *reports) month(ctx context.Context, run *jobs.Run) error {
 	if r.deaf {
 		ctx = context.WithoutCancel(ctx)
 	}
-	done := 0
-	if _, err := run.Resume(&done); err != nil {
-		return err
-	}
-	for ; done < len(tenants); done++ {
-		run.Progress(int64(done), int64(len(tenants)))
-		s := statement{tenants[done], run.Period.Key, run.Period.Start, run.Period.End}
-		if err := r.statement(ctx, run, s); err != nil {
-			return err
-		}
-		if err := run.Tx(ctx, func(tx pgx.Tx) error { return run.Checkpoint(ctx, tx, done+1) }); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.statement(ctx, run, statement{run.Shard.Key, run.Period.Key, run.Period.Start, run.Period.End})
 }
 
 // statement publishes both files of one tenant: the current statement has one name, the months before are its versions.

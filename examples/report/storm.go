@@ -20,8 +20,8 @@ const crewSize = 3
 
 const (
 	longestPause = 6 * ttl
-	workingSQL   = `select holder, lock, key from pawl.runs where ended_at is null and job like 'report-%'`
-	aheadSQL     = `select exists (select from pawl.runs where lock = $1 and key > $2 and done >= $3)`
+	workingSQL   = `select holder, lock, key from pawl.runs where ended_at is null and key like '%#%'`
+	aheadSQL     = `select exists (select from pawl.runs where lock = $1 and key > $2 and state = 'complete')`
 )
 
 // task is what a worker is at.
@@ -90,7 +90,7 @@ func (s *storm) pause(ctx context.Context, i int, at task) error {
 	longest, cancel := context.WithTimeout(ctx, longestPause)
 	defer cancel()
 	for ahead := false; !ahead && rest(longest, 50*time.Millisecond) == nil; {
-		_ = s.pool.QueryRow(longest, aheadSQL, at.lock, at.key, (s.in.tenants-1)/batches).Scan(&ahead)
+		_ = s.pool.QueryRow(longest, aheadSQL, at.lock, at.key).Scan(&ahead)
 	}
 	return s.crew[i].signal(syscall.SIGCONT)
 }

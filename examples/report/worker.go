@@ -46,36 +46,30 @@ func work() error {
 	if err != nil {
 		return err
 	}
-	js, err := owed(ctx, pool, store)
+	j, err := owed(pool, store)
 	if err != nil {
 		return err
 	}
-	for _, j := range js {
-		if err := runner.Add(j); err != nil {
-			return err
-		}
+	if err := runner.Add(j); err != nil {
+		return err
 	}
 	return runner.Run(ctx)
 }
 
-func owed(ctx context.Context, pool *pgxpool.Pool, store *jobs.ArtifactDir) ([]jobs.Job, error) {
+func owed(pool *pgxpool.Pool, store *jobs.ArtifactDir) (j jobs.Job, err error) {
 	first, err := time.Parse(time.DateOnly, os.Getenv(firstEnv))
 	if err != nil {
-		return nil, err
+		return j, err
 	}
 	pace, err := time.ParseDuration(os.Getenv(paceEnv))
 	if err != nil {
-		return nil, err
-	}
-	all, err := tenants(ctx, pool)
-	if err != nil {
-		return nil, err
+		return j, err
 	}
 	r := &reports{pool: pool, publish: fenced, pace: func(ctx context.Context) error { return rest(ctx, pace) }}
 	if v := os.Getenv(variantEnv); v != "" {
 		r.publish, r.deaf = broken(v, pool, store, os.Getenv(storeEnv)), true
 	}
-	return r.jobs(all, first), nil
+	return r.job(first), nil
 }
 
 // rest is where a worker is most of the time, and so where most of the pauses hit it: in the middle of a file.
