@@ -24,6 +24,9 @@ func (r *Runner) loops(ctx context.Context, polling bool) {
 	r.loop(ctx, "events", nil, bounded(func(ctx context.Context) (time.Duration, error) { return jitter(watchEvery), r.watch(ctx, seen) }))
 	r.loop(ctx, "alerts", nil, bounded(func(ctx context.Context) (time.Duration, error) { return jitter(alertEvery), r.queueAlerts(ctx) }))
 	r.loop(ctx, "progress", nil, bounded(func(ctx context.Context) (time.Duration, error) { return progressEvery, r.flush(ctx) }))
+	if r.cfg.Artifacts != nil {
+		r.loop(ctx, "artifacts", nil, r.sweepArtifacts)
+	}
 	if !polling { // a transaction pooler passes no notification on
 		r.loop(ctx, "listener", nil, r.listen)
 	}

@@ -48,6 +48,9 @@ delete from pawl.alerts where ctid = any (array(
 		{"pawl.events", `
 delete from pawl.events where ctid = any (array(
   select ctid from pawl.events where at < (select clock_timestamp() - interval '90 days') order by at limit $1 for update skip locked))`},
+		{"pawl.artifact_versions", `
+delete from pawl.artifact_versions where ctid = any (array(
+  select ctid from pawl.artifact_versions where removed_at < (select clock_timestamp() - interval '400 days') order by removed_at limit $1 for update skip locked))`},
 		{"pawl.replicas", `
 delete from pawl.replicas where holder = any (array(
   select holder from pawl.replicas where seen_at < (select clock_timestamp() - interval '1 day') order by holder limit $1 for update skip locked))`},

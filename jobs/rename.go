@@ -188,6 +188,8 @@ with o as materialized (
   update pawl.outputs x set job = $2 from o where x.run = o.id
 )
 update pawl.runs r set job = $2 from o where r.id = o.id`
+	bringArtifactsSQL = `
+update pawl.artifact_versions set job = $2 where ctid = any (array(select ctid from pawl.artifact_versions where job = $1 limit $3 for update skip locked))`
 	bringEventsSQL = `update pawl.events set job = $2 where job = $1`
 	broughtSQL     = `
 update pawl.renames set done_at = clock_timestamp()
@@ -224,6 +226,10 @@ func bringBatch(ctx context.Context, tx pgx.Tx, most int) (more bool, err error)
 		return true, err
 	}
 	tag, err := tx.Exec(ctx, bringRunsSQL, former, job, most)
+	if err != nil || tag.RowsAffected() > 0 {
+		return true, err
+	}
+	tag, err = tx.Exec(ctx, bringArtifactsSQL, former, job, most)
 	if err != nil || tag.RowsAffected() > 0 {
 		return true, err
 	}

@@ -44,6 +44,8 @@ type Config struct {
 	Registerer   prometheus.Registerer // default none
 	Channels     []alert.Channel       // webhooks that are told of the events of this app's jobs, and of locks
 	PlanPatience time.Duration         // for the planner to complete a pass while the database answers: then Run ends with [ErrPlannerHung]; default 5m, at least 1m
+	Artifacts    ArtifactStore         // where [Run.Publish] puts files, the same for all replicas; nil: nothing is published
+	ArtifactKeep time.Duration         // how long the bytes of a superseded version stay; default 24h, at least 1h
 	NoPrune      bool                  // leaves out the job pawl-prune, which deletes old history once a day
 }
 
@@ -114,6 +116,8 @@ func New(cfg Config) (*Runner, error) {
 		return nil, &ConfigError{Field: "Holder", Value: cfg.Holder, Fix: "use at most 100 bytes of UTF-8 without NUL"}
 	case storable(cfg.App) != cfg.App:
 		return nil, &ConfigError{Field: "App", Value: cfg.App, Fix: "use UTF-8 without NUL"}
+	case cfg.ArtifactKeep != 0 && cfg.ArtifactKeep < leastKeep:
+		return nil, &ConfigError{Field: "ArtifactKeep", Value: cfg.ArtifactKeep, Fix: keepFix}
 	}
 	if err := checkChannels(cfg.Channels); err != nil {
 		return nil, err

@@ -61,6 +61,9 @@ begin
   ), saved as (
     update pawl.checkpoints c set job = p_job from unnest(keys, revisions) o (key, revision)
      where c.job = p_former and c.key = o.key and c.revision = o.revision
+  ), published as (
+    update pawl.artifact_versions v set job = p_job from unnest(keys, revisions) o (key, revision)
+     where v.job = p_former and v.key = o.key and v.revision = o.revision
   )
   select count(*) into n from moved;
   return n;

@@ -1,0 +1,621 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"pawl/fence"
+)
+
+// hookedStore does something else in the middle of publishing, and of opening.
+type hookedStore struct {
+	*ArtifactDir
+	sealed func() // the file has its name, the pointer doesn't name it yet
+	opened func() // the pointer was read, the file isn't open yet
+}
+
+func (s *hookedStore) Create(ctx context.Context, temp string) (ArtifactWriter, error) {
+	w, err := s.ArtifactDir.Create(ctx, temp)
+	return &hookedWriter{w, s}, err
+}
+
+func (s *hookedStore) Open(ctx context.Context, file string) (io.ReadCloser, error) {
+	once(&s.opened)
+	return s.ArtifactDir.Open(ctx, file)
+}
+
+func once(hook *func()) {
+	if f := *hook; f != nil {
+		*hook = nil
+		f()
+	}
+}
+
+type hookedWriter struct {
+	ArtifactWriter
+	store *hookedStore
+}
+
+func (w *hookedWriter) Seal(ctx context.Context, file string) error {
+	err := w.ArtifactWriter.Seal(ctx, file)
+	once(&w.store.sealed)
+	return err
+}
+
+// published is a runner with a store, in which job j owes a period under lock L, and what reads and sweeps it by the tokens alone.
+type published struct {
+	*Runner
+	pool  *pgxpool.Pool
+	store *hookedStore
+	dir   string
+	read  *Artifacts
+}
+
+func newPublished(t *testing.T) *published {
+	t.Helper()
+	r, pool := opened(t)
+	owes(t, pool, "1")
+	p := &published{Runner: r, pool: pool, dir: t.TempDir()}
+	d, err := NewArtifactDir(p.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	p.store = &hookedStore{ArtifactDir: d}
+	r.cfg.Artifacts = p.store
+	if p.read, err = NewArtifacts(ArtifactsConfig{Pool: pool, Store: p.store, Spare: SpareNothing}); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// holder is a run under a token of its own; the one before has lost its lease and not heard of it.
+func (p *published) holder(t *testing.T) *Run {
+	t.Helper()
+	exec(t, p.pool, `with gone as (update pawl.locks set expires_at = clock_timestamp() - interval '1 s' where name = 'L' and grant_id is not null returning 1) select count(*) from gone`)
+	if _, err := p.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return p.keep(t, p.mustStart(t, p.pool))
+}
+
+func says(text string) func(io.Writer) error {
+	return func(w io.Writer) error { _, err := io.WriteString(w, text); return err }
+}
+
+func (p *published) publish(t *testing.T, run *Run, text string) Artifact {
+	t.Helper()
+	a, err := run.Publish(t.Context(), "sub/report.csv", says(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (p *published) current(t *testing.T) string {
+	t.Helper()
+	r, err := p.read.Open(t.Context(), "sub/report.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(r)
+	if err = errors.Join(err, r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func (p *published) mustSweep(t *testing.T) Swept {
+	t.Helper()
+	n, err := p.read.Sweep(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// files are the store's, without the plain name.
+func (p *published) files(t *testing.T) (all []string) {
+	t.Helper()
+	err := p.store.Files(t.Context(), func(f StoredFile) error {
+		if f.File != "sub/report.csv" {
+			all = append(all, f.File)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// ages lets what was superseded have been so for a year.
+func (p *published) ages(t *testing.T) {
+	t.Helper()
+	exec(t, p.pool, `with a as (update pawl.artifact_versions set superseded_at = superseded_at - interval '1 year' where superseded_at is not null returning 1) select count(*) from a`)
+}
+
+func TestAFileIsFoundOnlyOnceThePointerNamesIt(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	run := p.holder(t)
+	p.store.sealed = func() {
+		if _, err := p.read.Open(t.Context(), "sub/report.csv"); !errors.Is(err, ErrNoArtifact) {
+			t.Errorf("Open before the pointer = %v, want ErrNoArtifact", err)
+		}
+	}
+	a := p.publish(t, run, "one")
+	if a.Version != 1 || a.Size != 3 || a.Token != run.token.Seq || a.Run != run.ID || len(a.Hash) != 64 || a.At.IsZero() {
+		t.Errorf("published %+v", a)
+	}
+	if got := p.current(t); got != "one" {
+		t.Errorf("read %q", got)
+	}
+	if got := p.files(t); len(got) != 1 || got[0] != a.File || !strings.HasPrefix(a.File, "sub/report.csv.") {
+		t.Errorf("files %q, want only %s", got, a.File)
+	}
+}
+
+// Attack: the sweep comes between the link and the commit of the pointer.
+func TestALeftoverIsSparedWhileItsTokenMayPassAGuard(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	run := p.holder(t)
+	for i, sql := range []string{
+		`select 1`, // it holds the lease
+		`update pawl.locks set expires_at = clock_timestamp() - interval '1 s' where name = 'L' returning 1`, // a clock that is set back would revive it
+	} {
+		p.store.sealed = func() {
+			exec(t, p.pool, sql)
+			if n := p.mustSweep(t); n != (Swept{Left: 1}) {
+				t.Errorf("%d: swept %+v, want one file left", i, n)
+			}
+			exec(t, p.pool, `update pawl.locks set expires_at = clock_timestamp() + interval '1 min' where name = 'L' returning 1`)
+		}
+		if _, err := run.Publish(t.Context(), "sub/report.csv", says(strings.Repeat("x", i+1))); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.current(t); len(got) != i+1 {
+			t.Errorf("read %q", got)
+		}
+	}
+}
+
+// Attack: the lease was taken by force, but a guarded transaction that would move the pointer is still open.
+func TestALeftoverIsSparedWhileAGuardedTransactionIsOpen(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	run := p.holder(t)
+	p.publish(t, run, "one")
+	p.store.sealed = func() { panic("killed") }
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = run.Publish(t.Context(), "sub/report.csv", says("never"))
+	}()
+	guard, err := p.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = guard.Rollback(t.Context()) }()
+	if err := fence.Guard(t.Context(), guard, run.token); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, p.pool, `update pawl.locks set grant_id = null, holder = null, expires_at = null where name = 'L' returning 1`)
+	if n := p.mustSweep(t); n != (Swept{Left: 1}) {
+		t.Errorf("with an open guard swept %+v, want one file left", n)
+	}
+	if err := guard.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.mustSweep(t); n != (Swept{Removed: 1}) {
+		t.Errorf("swept %+v, want one file removed", n)
+	}
+	if got := p.current(t); got != "one" {
+		t.Errorf("read %q", got)
+	}
+}
+
+// Attack: the old holder wakes between its link and its pointer.
+func TestAnOldHolderMovesNoPointerAndItsFileIsSwept(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	old := p.holder(t)
+	var young *Run
+	p.store.sealed = func() {
+		young = p.holder(t)
+		p.publish(t, young, "the successor's")
+	}
+	_, err := old.Publish(t.Context(), "sub/report.csv", says("the old holder's"))
+	if !errors.Is(err, fence.ErrStale) && !errors.Is(err, fence.ErrNotHeld) {
+		t.Errorf("Publish of the old holder = %v, want a refusal", err)
+	}
+	if n := exec(t, p.pool, `select count(*) from pawl.refusals where token = $1`, old.token.Seq); n != 1 {
+		t.Errorf("%d refusals are recorded, want 1", n)
+	}
+	if got := p.current(t); got != "the successor's" {
+		t.Errorf("read %q", got)
+	}
+	if n := p.mustSweep(t); n != (Swept{Removed: 1}) {
+		t.Errorf("swept %+v, want the old holder's file removed", n)
+	}
+	if got := p.files(t); len(got) != 1 || !strings.Contains(got[0], fileOfArtifact("sub/report.csv", young.token.Seq, p.hash(t))) {
+		t.Errorf("files %q", got)
+	}
+}
+
+func (p *published) hash(t *testing.T) string {
+	t.Helper()
+	a, err := p.read.Current(t.Context(), "sub/report.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Hash
+}
+
+// The mark stops who goes past the run's own guard, too.
+func TestAnOlderTokenMovesNoPointerUnderTheMark(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	old := p.holder(t)
+	p.publish(t, p.holder(t), "new")
+	err := pgx.BeginFunc(t.Context(), p.pool, func(tx pgx.Tx) error {
+		return fence.Check(t.Context(), tx, old.token, artifactTarget("sub/report.csv"))
+	})
+	if !errors.Is(err, fence.ErrStale) {
+		t.Errorf("Check = %v, want ErrStale", err)
+	}
+}
+
+// Attack: a second publication under the same token takes the file away that the pointer names.
+func TestARunThatPublishesAgainNeverReplacesAFile(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	run := p.holder(t)
+	var all []Artifact
+	for _, text := range []string{"a", "b", "b", "a"} {
+		all = append(all, p.publish(t, run, text))
+		if got := p.current(t); got != text {
+			t.Errorf("read %q, want %q", got, text)
+		}
+	}
+	versions := []int64{all[0].Version, all[1].Version, all[2].Version, all[3].Version}
+	if !slices.Equal(versions, []int64{1, 2, 2, 3}) {
+		t.Errorf("versions %v: the same bytes twice are one version", versions)
+	}
+	if all[0].File != all[3].File {
+		t.Errorf("files %q and %q of the same bytes", all[0].File, all[3].File)
+	}
+	for _, a := range all {
+		if err := p.read.Verify(t.Context(), a); err != nil {
+			t.Error(err)
+		}
+	}
+	p.ages(t)
+	p.holder(t)
+	if n := p.mustSweep(t); n.Removed != 1 { // b; the first version's file is the third's too
+		t.Errorf("swept %+v", n)
+	}
+	if got := p.current(t); got != "a" {
+		t.Errorf("read %q", got)
+	}
+}
+
+// Attack: retention takes the version between the reader's look at the pointer and its open.
+func TestASupersededVersionStaysAndAReaderAsksOnceMore(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	first := p.publish(t, p.holder(t), "one")
+	run := p.holder(t)
+	p.store.opened = func() {
+		p.publish(t, run, "two")
+		p.holder(t) // so that no token but the keeping spares it
+		if n := p.mustSweep(t); n != (Swept{}) {
+			t.Errorf("swept %+v of what was superseded just now", n)
+		}
+		p.ages(t)
+		if n := p.mustSweep(t); n != (Swept{Removed: 1}) {
+			t.Errorf("swept %+v, want the first version gone", n)
+		}
+	}
+	if got := p.current(t); got != "two" {
+		t.Errorf("read %q, want the next version", got)
+	}
+	if n := exec(t, p.pool, `select count(*) from pawl.artifact_versions where version = 1 and removed_at is not null`); n != 1 {
+		t.Error("the first version isn't marked as removed")
+	}
+	if err := p.read.Verify(t.Context(), first); !errors.Is(err, ErrArtifactGone) {
+		t.Errorf("Verify = %v, want ErrArtifactGone", err)
+	}
+}
+
+// Attack: A's rename puts the old version back under the plain name.
+func TestAPlainNameThatIsWrongIsMended(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	run := p.holder(t)
+	old := p.publish(t, run, "old")
+	p.publish(t, run, "new")
+	plain := func() string {
+		b, err := os.ReadFile(filepath.Join(p.dir, "sub", "report.csv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	if got := plain(); got != "new" {
+		t.Errorf("the plain name has %q", got)
+	}
+	if err := p.store.Point(t.Context(), "sub/report.csv", old.File); err != nil {
+		t.Fatal(err)
+	}
+	if got := plain(); got != "old" {
+		t.Fatalf("the plain name has %q", got)
+	}
+	p.mustSweep(t)
+	if got := plain(); got != "new" {
+		t.Errorf("after the sweep the plain name has %q", got)
+	}
+	if got := p.files(t); len(got) != 2 {
+		t.Errorf("files %q: pointing has left something", got)
+	}
+}
+
+func TestANameBelongsToTheLockThatFirstPublishedIt(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	exec(t, p.pool, `insert into pawl.fences (target, lock, last_token) values ('artifact:sub/report.csv', 'another', 1) returning 1`)
+	_, err := p.holder(t).Publish(t.Context(), "sub/report.csv", func(io.Writer) error { t.Error("it was written"); return nil })
+	if !errors.Is(err, fence.ErrOtherLock) {
+		t.Errorf("Publish = %v, want ErrOtherLock", err)
+	}
+}
+
+func TestTheSweepLeavesWhatIsNotOurs(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	p.publish(t, p.holder(t), "one")
+	for _, name := range []string{"notes.txt", "photo.1.0123456789abcdef", ".hidden.1.a.tmp", "sub/report.csv.old", "sub/report.csv.x.0123456789abcdef"} {
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := p.mustSweep(t); n.Removed != 0 {
+		t.Errorf("swept %+v", n)
+	}
+	if got := p.files(t); len(got) != 6 {
+		t.Errorf("files %q", got)
+	}
+}
+
+func TestYoungFilesAreSpared(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	run := p.holder(t)
+	p.store.sealed = func() { p.publish(t, p.holder(t), "new") }
+	if _, err := run.Publish(t.Context(), "sub/report.csv", says("old")); err == nil {
+		t.Fatal("an old holder has published")
+	}
+	careful, err := NewArtifacts(ArtifactsConfig{Pool: p.pool, Store: p.store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := careful.Sweep(t.Context()); err != nil || n.Removed != 0 {
+		t.Errorf("at once swept %+v, %v", n, err)
+	}
+	for _, f := range p.files(t) {
+		if err := os.Chtimes(filepath.Join(p.dir, f), time.Time{}, time.Now().Add(-70*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := careful.Sweep(t.Context()); err != nil || n.Removed != 1 {
+		t.Errorf("after an hour swept %+v, %v", n, err)
+	}
+}
+
+func TestWhoLostTheReplyOfThePointerAsksForIt(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	run := p.holder(t)
+	a := p.publish(t, run, "one")
+	lost := Artifact{Name: a.Name, File: a.File}
+	if err := run.askArtifact(t.Context(), &lost, run.ID.String(), fence.ErrUnknown); err != nil || lost.Version != 1 || lost.At.IsZero() {
+		t.Errorf("a committed pointer = %v, version %d", err, lost.Version)
+	}
+	lost.File = "sub/report.csv.1.0123456789abcdef"
+	if err := run.askArtifact(t.Context(), &lost, run.ID.String(), fence.ErrUnknown); !errors.Is(err, ErrNotCommitted) {
+		t.Errorf("a pointer that was not moved = %v, want ErrNotCommitted", err)
+	}
+}
+
+func TestAWriterThatFailsOrIsCutOffLeavesNothing(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	run := p.holder(t)
+	boom := errors.New("boom")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	for name, write := range map[string]func(w io.Writer) error{
+		"failed": func(w io.Writer) error { return errors.Join(says("half")(w), boom) },
+		"cut off": func(w io.Writer) error {
+			cancel(boom)
+			return says("late")(w)
+		},
+	} {
+		c := t.Context()
+		if name == "cut off" {
+			c = ctx
+		}
+		if _, err := run.Publish(c, "sub/report.csv", write); !errors.Is(err, boom) {
+			t.Errorf("%s: Publish = %v", name, err)
+		}
+	}
+	if got := p.files(t); len(got) != 0 {
+		t.Errorf("files %q are left", got)
+	}
+}
+
+func TestChangedBytesAreNotReadToTheEnd(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	a := p.publish(t, p.holder(t), "one")
+	file := filepath.Join(p.dir, a.File)
+	if err := os.Chmod(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"eno", "on", "one "} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.read.Open(t.Context(), a.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(r); !errors.Is(err, ErrArtifactChanged) {
+			t.Errorf("%q: read to the end: %v", text, err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := p.read.Verify(t.Context(), a); !errors.Is(err, ErrArtifactChanged) {
+			t.Errorf("%q: Verify = %v", text, err)
+		}
+	}
+}
+
+func TestASealedFileIsNeverReplaced(t *testing.T) {
+	t.Parallel()
+	d, err := NewArtifactDir(filepath.Join(t.TempDir(), "store"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	for i, text := range []string{"first", "second"} {
+		w, err := d.Create(t.Context(), "a/b/.c.1.x.tmp")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Seal(t.Context(), "a/b/c"); i == 0 && err != nil || i == 1 && !errors.Is(err, fs.ErrExist) {
+			t.Errorf("Seal %d = %v", i, err)
+		}
+		if err := w.Discard(); err != nil {
+			t.Error(err)
+		}
+	}
+	r, err := d.Open(t.Context(), "a/b/c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	if b, err := io.ReadAll(r); err != nil || string(b) != "first" {
+		t.Errorf("read %q, %v", b, err)
+	}
+}
+
+func TestTheStoreNeverLeavesItsDirectory(t *testing.T) {
+	t.Parallel()
+	outside, inside := t.TempDir(), t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(inside, "link")); err != nil {
+		t.Fatal(err)
+	}
+	d, err := NewArtifactDir(inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	for _, temp := range []string{"link/.a.1.x.tmp", "../.a.1.x.tmp", "/.a.1.x.tmp"} {
+		if _, err := d.Create(t.Context(), temp); err == nil {
+			t.Errorf("%s was created", temp)
+		}
+	}
+	if left, err := os.ReadDir(outside); err != nil || len(left) != 0 {
+		t.Errorf("outside there is %v, %v", left, err)
+	}
+}
+
+func TestNamesOfArtifactsAreCheckedBeforeAnythingIsDone(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{
+		"", "/a", "a/", "a//b", "..", "a/../b", ".a", "a/.b", "-a", "a b", "a\x00", "ä", "a\\b", strings.Repeat("a", 181), "a.12.0123456789abcdef", "C:a", "a\n",
+	} {
+		var wrong *ArtifactNameError
+		if err := CheckArtifactName(bad); !errors.As(err, &wrong) || !errors.Is(err, ErrArtifactName) {
+			t.Errorf("%q = %v", bad, err)
+		}
+	}
+	hash := strings.Repeat("0123456789abcdef", 4)
+	for _, good := range []string{"a", "A_1-b.csv", "statements/2026-09/acme.csv", "a.12", strings.Repeat("a", 180)} {
+		if err := CheckArtifactName(good); err != nil {
+			t.Errorf("%q = %v", good, err)
+		}
+		for _, file := range []string{fileOfArtifact(good, 42, hash), tempOfArtifact(good, 42)} {
+			if name, token, ok := splitFile(file); !ok || name != good || token != 42 {
+				t.Errorf("%s is split into %q and %d, %t", file, name, token, ok)
+			}
+		}
+	}
+	p := newPublished(t)
+	if _, err := p.holder(t).Publish(t.Context(), "../x", says("x")); !errors.Is(err, ErrArtifactName) {
+		t.Errorf("Publish = %v", err)
+	}
+	p.cfg.Artifacts = nil
+	if _, err := p.holder(t).Publish(t.Context(), "x", says("x")); !errors.Is(err, ErrNoStore) {
+		t.Errorf("Publish without a store = %v", err)
+	}
+}
+
+func TestArtifactsAreListedWithTheirVersions(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	run := p.holder(t)
+	p.publish(t, run, "one")
+	p.publish(t, run, "two")
+	if _, err := run.Publish(t.Context(), "other", says("x")); err != nil {
+		t.Fatal(err)
+	}
+	h := NewHistory(p.pool)
+	names := func(f ArtifactFilter) (out []string) {
+		t.Helper()
+		all, err := h.Artifacts(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range all {
+			out = append(out, a.Name)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		f    ArtifactFilter
+		want []string
+	}{
+		{ArtifactFilter{}, []string{"other", "sub/report.csv"}},
+		{ArtifactFilter{Prefix: "sub/"}, []string{"sub/report.csv"}},
+		{ArtifactFilter{Job: "j", Limit: 1}, []string{"other"}},
+		{ArtifactFilter{After: "other"}, []string{"sub/report.csv"}},
+		{ArtifactFilter{Job: "k"}, nil},
+	} {
+		if got := names(c.f); !slices.Equal(got, c.want) {
+			t.Errorf("%+v lists %q, want %q", c.f, got, c.want)
+		}
+	}
+	all, err := h.ArtifactVersions(t.Context(), "sub/report.csv", 0, 0)
+	if err != nil || len(all) != 2 || all[0].Version != 2 || all[0].SupersededAt != nil || all[1].SupersededAt == nil || all[1].Job != "j" || all[1].Key != "1" {
+		t.Errorf("versions %+v, %v", all, err)
+	}
+	if all, err = h.ArtifactVersions(t.Context(), "sub/report.csv", 2, 0); err != nil || len(all) != 1 {
+		t.Errorf("versions before the second %+v, %v", all, err)
+	}
+}
