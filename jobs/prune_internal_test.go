@@ -51,6 +51,9 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 		 ('go-stale', 2, 1, '00000000-0000-0000-0000-000000000006', now() - interval '20 days', now(), now())`,
 		`insert into pawl.events (kind, subject, at) values ('dead', 'go', now() - interval '91 days'), ('dead', 'stay', now() - interval '89 days')`,
 		`insert into pawl.alerts (event, channel, at) values (gen_random_uuid(), 'go', now() - interval '91 days'), (gen_random_uuid(), 'stay', now() - interval '89 days')`,
+		`insert into pawl.artifact_versions (name, version, lock, token, hash, size, file, holder, run, job, key, revision, operation, at, superseded_at, removed_at)
+		 select d.keep, 1, '', 1, '', 0, '', '', gen_random_uuid(), 'h', '', 1, gen_random_uuid(), now(), now() - interval '900 days', now() - d.days * interval '1 day'
+		   from (values ('go', 401), ('stay', 399), ('stay-there', null)) d (keep, days)`,
 		`insert into pawl.replicas (holder, app, jobs, seen_at) values ('go', 'a', '{}', now() - interval '2 days'), ('stay', 'a', '{}', now())`,
 		// Periods: the job says whether they may go.
 		`insert into pawl.periods (job, key, lock, state, start_at, end_at, scheduled_at, last_at, ended_at, waits)
@@ -90,6 +93,7 @@ func TestPruningDeletesWhatIsOldEnoughAndNothingElse(t *testing.T) {
 			{"events", "subject", "stay"},
 			{"alerts", "channel", "stay"},
 			{"replicas", "holder", "stay"},
+			{"artifact_versions", "name", "stay stay-there"},
 			{"periods", "lock", "stay-day stay-decision stay-month stay-needed stay-needs stay-new stay-open stay-stretch stay-watermark stay-week"},
 		} {
 			left := texts(t, pool, fmt.Sprintf(`select %s from pawl.%s where %[1]s ~ '^(go|stay)' order by 1`, c.col, c.table))
@@ -231,7 +235,7 @@ func TestPruningAndLookingUseIndexes(t *testing.T) {
 	}
 	index := map[string]string{
 		"pawl.tenures": "tenures_ended ended_at", "pawl.refusals": "refusals_at at", "pawl.idempotency": "idempotency_at at",
-		"pawl.events": "events_at at", "pawl.alerts": "alerts_at at",
+		"pawl.events": "events_at at", "pawl.alerts": "alerts_at at", "pawl.artifact_versions": "artifact_versions_removed removed_at",
 	}
 	for _, a := range pruned() {
 		if index[a.table] == "" && a.table != "pawl.replicas" {

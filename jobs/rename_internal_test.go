@@ -282,7 +282,11 @@ with p as (
 ), r as (
   insert into pawl.runs (id, job, key, revision, attempt, lock, token, state, started_at, ended_at)
   select gen_random_uuid(), job, key, 1, 1, lock, 1, 'complete', ended_at, ended_at from p returning *
-), o as (insert into pawl.outputs (run, job, head, tail, bytes) select id, job, '', '', 0 from r)
+), o as (insert into pawl.outputs (run, job, head, tail, bytes) select id, job, '', '', 0 from r
+), a as (
+  insert into pawl.artifact_versions (name, version, lock, token, hash, size, file, holder, run, job, key, revision, operation, at)
+  select key, 1, lock, 1, '', 0, key, '', id, job, key, 1, id, ended_at from r
+   union all select 'of a period that is gone ' || key, 1, lock, 1, '', 0, key, '', id, job, 'gone', 1, id, ended_at from r)
 select count(*) from p`
 
 // A long history is renamed afterwards, in batches. What it knows counts meanwhile.
@@ -330,7 +334,7 @@ func TestALongHistoryIsRenamedAfterwardsAndCountsMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, table := range []string{"periods", "runs", "outputs", "checkpoints"} {
+	for _, table := range []string{"periods", "runs", "outputs", "checkpoints", "artifact_versions"} {
 		if n := exec(t, pool, `select count(*) from pawl.`+table+` where job = 'a'`); n != 0 {
 			t.Errorf("%s: %d rows have the former name", table, n)
 		}
