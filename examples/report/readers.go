@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -87,16 +88,23 @@ func (r *readers) look(ctx context.Context, tenant, file string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reads++
-	switch {
+	switch right := r.right[monthly{tenant, month}]; {
 	case err != nil:
-		r.wrong = append(r.wrong, fmt.Sprintf("%s: %v", file, err))
-	case said != r.right[monthly{tenant, month}]:
-		r.wrong = append(r.wrong, fmt.Sprintf("%s: of %s it says %+v, want %+v", file, month, said, r.right[monthly{tenant, month}]))
+		r.blame("%s: %v", file, err)
+	case said != right:
+		r.blame("%s: of %s it says %+v, want %+v", file, month, said, right)
 	case month < before:
-		r.wrong = append(r.wrong, fmt.Sprintf("%s: it is of %s, and was of %s before", file, month, before))
+		r.blame("%s: it is of %s, and was of %s before", file, month, before)
 	}
 	r.last[file] = max(month, r.last[file])
 	return month
+}
+
+// blame says a thing once.
+func (r *readers) blame(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(r.wrong, text) {
+		r.wrong = append(r.wrong, text)
+	}
 }
 
 func parse(file, tenant string, b []byte) (month string, t total, err error) {

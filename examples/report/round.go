@@ -157,7 +157,7 @@ func (r *round) judge(ctx context.Context, look *readers, out *result) error {
 	for _, tenant := range all {
 		for _, file := range []string{csvOf(tenant), pageOf(tenant)} {
 			if month := look.look(ctx, tenant, file); month != last {
-				look.wrong = append(look.wrong, fmt.Sprintf("%s: in the end it is of %q, want %s", file, month, last))
+				look.blame("%s: in the end it is of %q, want %s", file, month, last)
 			}
 		}
 	}

@@ -29,7 +29,7 @@ type task struct{ holder, lock, key string }
 
 func (s *storm) blow(ctx context.Context) error {
 	for kill := s.rng.IntN(2) == 0; ; kill = !kill {
-		if rest(ctx, time.Duration(300+s.rng.IntN(500))*time.Millisecond) != nil {
+		if rest(ctx, time.Duration(100+s.rng.IntN(600))*time.Millisecond) != nil {
 			return nil //nolint:nilerr // the work is done
 		}
 		at, err := s.victim(ctx)
