@@ -54,8 +54,8 @@ func NewArtifacts(c ArtifactsConfig) (*Artifacts, error) {
 	return &Artifacts{c}, nil
 }
 
-// ArtifactReader is an artifact's bytes. Read answers [ErrArtifactChanged] in place of io.EOF when they were not those that
-// were published, so that who reads to the end has the whole file as it was.
+// ArtifactReader is an artifact's bytes. Read answers [ErrArtifactChanged] in place of the last of them when they are not those
+// that were published: who has as many bytes as Size says has the file as it was.
 type ArtifactReader struct {
 	Artifact
 	from io.ReadCloser
@@ -121,14 +121,17 @@ func sameBytes(ctx context.Context, store ArtifactStore, a Artifact) error {
 	return errors.Join(err, r.Close())
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. The last bytes are given only once all are known to be right.
 func (r *ArtifactReader) Read(b []byte) (int, error) {
 	n, err := r.from.Read(b)
 	_, _ = r.sum.Write(b[:n]) // it never fails
 	r.size += int64(n)
-	if errors.Is(err, io.EOF) && (r.size != r.Size || hex.EncodeToString(r.sum.Sum(nil)) != r.Hash) {
-		return n, fmt.Errorf("%w: %s, version %d: %s has %d bytes and another hash, or another size than the %d that were published",
-			ErrArtifactChanged, r.Name, r.Version, r.File, r.size, r.Size)
+	ended := errors.Is(err, io.EOF)
+	if r.size < r.Size && !ended {
+		return n, err
+	}
+	if r.size != r.Size || hex.EncodeToString(r.sum.Sum(nil)) != r.Hash {
+		return 0, fmt.Errorf("%w: %s, version %d: %s has other bytes than the %d that were published", ErrArtifactChanged, r.Name, r.Version, r.File, r.Size)
 	}
 	return n, err
 }

@@ -40,8 +40,11 @@ func newAPI(cfg Config, g *gate) *api {
 	return a
 }
 
-// owns tells whether a path, still percent-encoded, is the lock API's. It has no mux: one would clean the names in paths.
+// owns tells whether a path, still percent-encoded, is the lock API's or an artifact's. It has no mux: one would clean the names in paths.
 func (a *api) owns(escaped string) bool {
+	if a.cfg.Artifacts != nil && strings.HasPrefix(escaped, artifactsPath) {
+		return true
+	}
 	return a.cfg.API != nil && (escaped == "/locks" || strings.HasPrefix(escaped, "/locks/") || strings.HasPrefix(escaped, "/fences/"))
 }
 
@@ -49,6 +52,10 @@ func (a *api) owns(escaped string) bool {
 func patternOf(escaped string) (string, apiPath, bool) {
 	if escaped == "/locks" {
 		return escaped, apiPath{}, true
+	}
+	if name, is := strings.CutPrefix(escaped, artifactsPath); is {
+		p, ok := artifactPath(name)
+		return artifactsPath + "{name}", p, ok
 	}
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(escaped, "/"), "/")
 	pattern := map[string]string{"locks": "/locks/{resource}", "fences": "/fences/{target}"}[kind]
@@ -89,7 +96,7 @@ func (a *api) admit(c *call, route apiRoute) (err error) {
 		return err
 	}
 	// A name under the prefix may still be checked, a name with a fault is judged with the other values.
-	if route.Pattern != "/locks" && !strings.HasPrefix(route.Pattern, "/fences/") && len(c.path.Faults) == 0 {
+	if strings.HasPrefix(route.Pattern, "/locks/") && len(c.path.Faults) == 0 {
 		if err := reaches(c.key, c.path.Resource); err != nil {
 			return err
 		}

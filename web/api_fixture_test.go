@@ -29,6 +29,8 @@ type lockAPI struct {
 	keys *lockkeys.Store
 	repo *lockrepo.Repo
 	log  *logged
+
+	store *jobs.ArtifactDir
 }
 
 // logged is a log that may be read while it is written.
@@ -63,8 +65,16 @@ func apiOn(t *testing.T, pool *pgxpool.Pool, change func(*web.Config)) *lockAPI 
 	if a.repo, err = lockrepo.New(lockrepo.Config{Pool: pool}); err != nil {
 		t.Fatal(err)
 	}
+	if a.store, err = jobs.NewArtifactDir(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.store.Close() })
+	published, err := jobs.NewArtifacts(jobs.ArtifactsConfig{Pool: pool, Store: a.store})
+	if err != nil {
+		t.Fatal(err)
+	}
 	cfg := web.Config{
-		Locks: a.repo, Jobs: jobs.NewHistory(pool), API: a.repo, Keys: a.keys, Gatherer: prometheus.NewRegistry(), Version: "test", Logger: log,
+		Locks: a.repo, Jobs: jobs.NewHistory(pool), API: a.repo, Artifacts: published, Keys: a.keys, Gatherer: prometheus.NewRegistry(), Version: "test", Logger: log,
 	}
 	if change != nil {
 		change(&cfg)

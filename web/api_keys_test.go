@@ -20,7 +20,7 @@ func as(bearer string) []string { return []string{"Authorization", "Bearer " + b
 
 // concrete is a request that a route takes: a path, a body.
 func concrete(r web.APIRoute) (path, body string) {
-	path = strings.NewReplacer("{resource}", "payments%2Fx", "{target}", "account:42", "{slug}", "not-found").Replace(r.Pattern)
+	path = strings.NewReplacer("{resource}", "payments%2Fx", "{target}", "account:42", "{slug}", "not-found", "{name}", "sub/report.csv").Replace(r.Pattern)
 	switch {
 	case strings.HasSuffix(r.Pattern, "/check"):
 		return path, `{"lock":"payments/x","fencing_token":1}`

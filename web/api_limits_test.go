@@ -201,8 +201,8 @@ func TestANameIsReadAsItWasSent(t *testing.T) {
 
 func TestWithoutALockStoreThereIsNoLockAPI(t *testing.T) {
 	t.Parallel()
-	a := newAPI(t, func(c *web.Config) { c.API = nil })
-	for _, path := range []string{"/locks", "/locks/x", "/fences/x/check", "/openapi.json", "/docs"} {
+	a := newAPI(t, func(c *web.Config) { c.API, c.Artifacts = nil, nil })
+	for _, path := range []string{"/artifacts/a", "/locks", "/locks/x", "/fences/x/check", "/openapi.json", "/docs"} {
 		a.ask(t, http.MethodGet, path, "").is(t, http.StatusNotFound, "not-found")
 	}
 	srv := httptest.NewServer(web.HealthHandler(web.Config{API: (*lockrepo.Repo)(nil)}))

@@ -20,6 +20,8 @@ func RouteOf(r *http.Request) (APIRoute, bool) {
 	}
 	pattern, _, ok := path, apiPath{}, true
 	switch {
+	case strings.HasPrefix(path, "/artifacts/"):
+		pattern, _, ok = patternOf(path)
 	case path == "/locks" || strings.HasPrefix(path, "/locks/") || strings.HasPrefix(path, "/fences/"):
 		pattern, _, ok = patternOf(path)
 	case strings.HasPrefix(path, "/problems/") && strings.Count(path, "/") == 2 && path != "/problems/":

@@ -35,7 +35,7 @@ func warnOpen(cfg Config) {
 // HealthHandler serves /healthz, /readyz and /metrics only, for an address that the page isn't shown on.
 func HealthHandler(cfg Config) http.Handler {
 	cfg = cfg.withDefaults()
-	cfg.API = nil
+	cfg.API, cfg.Artifacts = nil, nil
 	mux := http.NewServeMux()
 	health(mux, cfg)
 	return framed(cfg.BasePath, mounted(cfg.BasePath, mux, newAPI(cfg, newGate(cfg)), nil))

@@ -87,7 +87,7 @@ func (o operation) whole() string {
 func (o operation) responses() object {
 	all := object{}
 	for _, status := range o.route.Statuses {
-		if succeeds(status) || o.media != "" && status == http.StatusNotFound {
+		if succeeds(status) || o.media == "text/plain" && status == http.StatusNotFound {
 			all[strconv.Itoa(status)] = o.success(status)
 		} else {
 			all[strconv.Itoa(status)] = o.refusal(status)
@@ -99,6 +99,7 @@ func (o operation) responses() object {
 func (o operation) success(status int) object {
 	r := object{"description": http.StatusText(status), "headers": headers(append([]string{"X-Request-Id"}, o.headers...))}
 	switch {
+	case status == http.StatusNotModified: // without a body
 	case o.answer != "":
 		r["content"] = content("application/json", ref("schemas", o.answer))
 	case o.media != "":
@@ -129,7 +130,7 @@ func content(media string, schema object) object { return object{media: object{"
 func headers(names []string) object {
 	all := object{}
 	for _, name := range names {
-		all[name] = ref("headers", name)
+		all[strings.TrimPrefix(name, "File-")] = ref("headers", name)
 	}
 	return all
 }

@@ -71,6 +71,12 @@ func described() map[string]operation {
 			about: "Advice only: the answer is old when it arrives. A store that can compare tokens must compare by itself, in the " +
 				"transaction that writes.",
 		},
+		"GET /artifacts/{name}": {
+			id: "getArtifact", summary: "Read a published file", media: "application/octet-stream", params: []string{"name", "If-None-Match"},
+			headers: []string{"File-ETag", "Fencing-Token", "Artifact-Version"},
+			about: "The version that the pointer names, as a whole: a connection that ends before Content-Length is reached has not given it. " +
+				"ETag is the SHA-256 of its bytes. It is not found for a key whose prefix doesn't reach the lock that it is published under.",
+		},
 		"GET /api/overview": {
 			id: "getOverview", summary: "Read the page's facts", answer: "Overview",
 			about: "All parts or none; at most a hundred of each, read at most once a second however many ask.",
