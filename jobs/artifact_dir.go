@@ -23,6 +23,11 @@ func NewArtifactDir(dir string) (*ArtifactDir, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // what is published is for reading
 		return nil, fmt.Errorf("jobs: artifact directory: %w", err)
 	}
+	return OpenArtifactDir(dir)
+}
+
+// OpenArtifactDir opens a directory that must be there, as who only reads does.
+func OpenArtifactDir(dir string) (*ArtifactDir, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("jobs: artifact directory: %w", err)

@@ -78,14 +78,24 @@ func (s *Artifacts) Open(ctx context.Context, name string) (*ArtifactReader, err
 		if err != nil {
 			return nil, err
 		}
-		from, err := s.cfg.Store.Open(ctx, a.File)
-		if err == nil {
-			return &ArtifactReader{a, from, sha256.New(), 0}, nil
-		}
-		if err = missing(a, err); again || !errors.Is(err, ErrArtifactGone) {
-			return nil, err
+		r, err := s.OpenVersion(ctx, a)
+		if err == nil || again || !errors.Is(err, ErrArtifactGone) {
+			return r, err
 		}
 	}
+}
+
+// OpenVersion opens one version, as a list or [Run.Publish] has given it; [ErrArtifactGone] when its bytes aren't kept any more.
+func (s *Artifacts) OpenVersion(ctx context.Context, a Artifact) (*ArtifactReader, error) {
+	return openArtifact(ctx, s.cfg.Store, a)
+}
+
+func openArtifact(ctx context.Context, store ArtifactStore, a Artifact) (*ArtifactReader, error) {
+	from, err := store.Open(ctx, a.File)
+	if err != nil {
+		return nil, missing(a, err)
+	}
+	return &ArtifactReader{a, from, sha256.New(), 0}, nil
 }
 
 // Current is what the pointer names, or [ErrNoArtifact].
@@ -112,11 +122,10 @@ func (s *Artifacts) Verify(ctx context.Context, a Artifact) error {
 }
 
 func sameBytes(ctx context.Context, store ArtifactStore, a Artifact) error {
-	from, err := store.Open(ctx, a.File)
+	r, err := openArtifact(ctx, store, a)
 	if err != nil {
-		return missing(a, err)
+		return err
 	}
-	r := &ArtifactReader{a, from, sha256.New(), 0}
 	_, err = io.Copy(io.Discard, r)
 	return errors.Join(err, r.Close())
 }

@@ -58,7 +58,7 @@ func (c *cli) root() *cobra.Command {
 	variable(f, "database-url", "DATABASE_URL")
 	variable(f, "log-format", "PAWL_LOG_FORMAT")
 	variable(f, "log-level", "PAWL_LOG_LEVEL")
-	root.AddCommand(c.demo(), c.demoWorker(), c.serve(), c.run(), c.guardian(), c.migrate(), c.lock(), c.fence(), c.key(), c.approval(), c.job(), c.protect(), c.adopt(), c.doctor(), c.version(),
+	root.AddCommand(c.demo(), c.demoWorker(), c.serve(), c.run(), c.guardian(), c.migrate(), c.lock(), c.fence(), c.key(), c.approval(), c.job(), c.artifact(), c.protect(), c.adopt(), c.doctor(), c.version(),
 		c.plan(), c.lint(), c.schema(), c.initFile(), c.backfill(), c.why(), c.diff())
 	return root
 }

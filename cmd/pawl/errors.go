@@ -58,11 +58,11 @@ func codeOf(err error) int {
 		return codeOK
 	case errors.As(err, &own):
 		return own.code
-	case is(err, jobs.ErrUnknownJob, jobs.ErrUnknownPeriod, jobs.ErrNoReason, jobs.ErrTooMany, jobs.ErrRetire, jobs.ErrParam, jobs.ErrState, lockrepo.ErrNotFound, lockrepo.ErrInput, approvals.ErrNotFound, pgdev.ErrNoBinaries), wrongInput(err):
+	case is(err, jobs.ErrUnknownJob, jobs.ErrUnknownPeriod, jobs.ErrNoReason, jobs.ErrTooMany, jobs.ErrRetire, jobs.ErrParam, jobs.ErrState, jobs.ErrNoArtifact, jobs.ErrArtifactName, lockrepo.ErrNotFound, lockrepo.ErrInput, approvals.ErrNotFound, pgdev.ErrNoBinaries), wrongInput(err):
 		return codeUsage
 	case is(err, lockrepo.ErrHeld, lockrepo.ErrNotHeld, lockrepo.ErrEnded, fence.ErrStale, fence.ErrUnfenced,
 		fence.ErrOtherLock, fence.ErrOtherDatabase, jobs.ErrComplete, jobs.ErrRunning,
-		jobs.ErrNoOutput, jobs.ErrPaused, jobs.ErrNotPaused, jobs.ErrPeriodState,
+		jobs.ErrNoOutput, jobs.ErrArtifactGone, jobs.ErrArtifactChanged, jobs.ErrPaused, jobs.ErrNotPaused, jobs.ErrPeriodState,
 		approvals.ErrSamePerson, approvals.ErrNotApprover, approvals.ErrNotOperator, approvals.ErrExpired, approvals.ErrDecided):
 		return codeConflict
 	}
@@ -116,6 +116,8 @@ func sentence(err error) string {
 		s = "this database was restored from another server: if this copy may run what it owes, say so with: pawl adopt"
 	case errors.Is(err, lockrepo.ErrNotFound):
 		s += "; list them with: pawl lock ls"
+	case errors.Is(err, jobs.ErrNoArtifact):
+		s += "; list them with: pawl artifact ls"
 	case errors.Is(err, approvals.ErrNotFound):
 		s += "; list them with: pawl approval ls"
 	case !errors.As(err, &pg):

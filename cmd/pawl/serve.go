@@ -28,7 +28,7 @@ type serveFlags struct {
 	config                         string
 	allowRetire                    int
 	untilIdle                      bool
-	directURL                      string
+	directURL, artifacts           string
 	listen, healthListen, basePath string
 	tlsCert, tlsKey                string
 	insecure                       bool
@@ -84,6 +84,7 @@ again too.`,
 	fs.Var(&between{&f.allowRetire, 0, 100_000}, "allow-retire", "how many jobs that are not in the file any more may be retired at once (default 30 %, or 2)")
 	fs.BoolVar(&f.untilIdle, "until-idle", false, "work off what is owed at the start, and end")
 	fs.StringVar(&f.directURL, "direct-url", "", "the same database past a pooler, for LISTEN (default: --database-url, and polling if that is pooled)")
+	artifactsFlag(fs, &f.artifacts)
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:8399", "where the API and the page listen; empty: nowhere")
 	fs.StringVar(&f.healthListen, "health-listen", "", "where only /healthz, /readyz and /metrics listen")
 	fs.StringVar(&f.basePath, "base-path", "/", "the path that everything is below")

@@ -25,6 +25,7 @@ type service struct {
 	page        *page
 	api         *api
 	certificate *certificate
+	store       *jobs.ArtifactDir // nil: nothing is published
 	file        *served
 	untilIdle   bool
 	pages       []func(context.Context) error // each serves one address until its context ends
@@ -45,6 +46,9 @@ func newService(ctx context.Context, db, direct *database, f serveFlags, file *s
 	if err := s.page.adopt(ctx); err != nil { // a copy that was restored elsewhere is refused here
 		return s, err
 	}
+	if err := s.publish(f.artifacts); err != nil {
+		return s, err
+	}
 	example := settlement.New(settlement.Config{})
 	if len(f.jobs) > 0 || file.uses(exampleHandler) {
 		if err := prepareExample(ctx, db, example); err != nil {
@@ -57,6 +61,9 @@ func newService(ctx context.Context, db, direct *database, f serveFlags, file *s
 	cfg := jobs.Config{
 		App: file.app(), WholeApp: file != nil, AllowRetire: f.allowRetire, Channels: file.channels(),
 		Pool: db.pool, Holder: f.holder, Concurrency: f.concurrency, Grace: f.grace, PlanPatience: f.patience, Logger: log, Registerer: registry,
+	}
+	if s.store != nil {
+		cfg.Artifacts = s.store
 	}
 	if direct != nil {
 		cfg.Direct = direct.pool
@@ -71,6 +78,19 @@ func newService(ctx context.Context, db, direct *database, f serveFlags, file *s
 		}
 	}
 	return s, s.listen(ctx, f)
+}
+
+// publish opens the store of artifacts, if one is named: for the jobs, and for those who read over HTTP.
+func (s *service) publish(dir string) (err error) {
+	if dir == "" {
+		return nil
+	}
+	if s.store, err = jobs.NewArtifactDir(dir); err != nil {
+		return usage("--artifacts is %q: %s; name a directory that this account may write to", dir, last(err))
+	}
+	artifacts, err := jobs.NewArtifacts(jobs.ArtifactsConfig{Pool: s.page.pool, Store: s.store, Logger: s.log})
+	s.page.cfg.Artifacts = artifacts
+	return err
 }
 
 // offer makes the API part of what is served, for those who may reach it.
@@ -194,4 +214,7 @@ func (s *service) close() {
 		s.api.close()
 	}
 	s.file.close()
+	if s.store != nil {
+		_ = s.store.Close()
+	}
 }
