@@ -32,7 +32,8 @@ func (a *lockAPI) publish(t *testing.T, lock string, files map[string]string) {
 		}
 		return nil
 	}
-	err = r.Add(jobs.Job{Name: "publish", Lock: lock, Schedule: "@daily", Start: time.Now().UTC().Truncate(24 * time.Hour).AddDate(0, 0, -1).Add(time.Hour), Func: work})
+	yesterday := time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -1)
+	err = r.Add(jobs.Job{Name: "publish", Lock: lock, Schedule: "@daily", Start: yesterday.Add(time.Hour), Func: work})
 	if err == nil {
 		err = r.Run(ctx)
 	}

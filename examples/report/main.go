@@ -39,7 +39,6 @@ func main() {
 		r.log = os.Stderr
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	out, err := alone(ctx, r, func(out result) {
 		check(tell(out, asJSON))
 		if !exit {
@@ -47,6 +46,7 @@ func main() {
 			<-ctx.Done()
 		}
 	})
+	stop()
 	check(err)
 	if !out.OK {
 		os.Exit(1)

@@ -112,8 +112,11 @@ func parse(file, tenant string, b []byte) (month string, t total, err error) {
 		return parsePage(tenant, string(b))
 	}
 	all, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
-	if err != nil || len(all) < 2 || all[0][0] != "statement" || all[0][1] != tenant {
-		return "", t, fmt.Errorf("torn: %d lines, %v", len(all), err)
+	if err != nil {
+		return "", t, fmt.Errorf("torn: %w", err)
+	}
+	if len(all) < 2 || all[0][0] != "statement" || all[0][1] != tenant {
+		return "", t, fmt.Errorf("torn: %d lines", len(all))
 	}
 	end := all[len(all)-1]
 	if end[0] != "total" || end[1] != strconv.Itoa(len(all)-2) {
