@@ -61,6 +61,8 @@ func (d *ArtifactDir) Files(ctx context.Context, yield func(StoredFile) error) e
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // it went while we looked
 			return nil
+		case errors.Is(err, fs.ErrPermission) && name != "." && e.IsDir(): // none that we have made
+			return fs.SkipDir
 		case err != nil:
 			return err
 		case !e.Type().IsRegular():

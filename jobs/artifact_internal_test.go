@@ -226,6 +226,31 @@ func TestALeftoverIsSparedWhileAGuardedTransactionIsOpen(t *testing.T) {
 	}
 }
 
+// Attack: the pointer moves after the sweep has looked at all pointers, and the run ends before it looks at the lock.
+func TestThePointersAreAskedAfterTheToken(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	run := p.holder(t)
+	var found []leftover
+	p.store.sealed = func() {
+		var err error
+		file := p.files(t)[0]
+		found, err = p.read.leftovers(t.Context(), leftoverSQL, []string{file}, []string{"sub/report.csv"}, []int64{run.token.Seq}, time.Hour)
+		if err != nil || len(found) != 1 {
+			t.Fatalf("before the pointer has moved the leftovers are %v, %v", found, err)
+		}
+	}
+	p.publish(t, run, "one")
+	p.holder(t)
+	var n Swept
+	if err := p.read.removeAll(t.Context(), found, &n); err != nil || n != (Swept{Left: 1}) {
+		t.Errorf("swept %+v, %v, want the file left", n, err)
+	}
+	if got := p.current(t); got != "one" {
+		t.Errorf("read %q", got)
+	}
+}
+
 // Attack: the old holder wakes between its link and its pointer.
 func TestAnOldHolderMovesNoPointerAndItsFileIsSwept(t *testing.T) {
 	t.Parallel()
@@ -368,6 +393,35 @@ func TestAPlainNameThatIsWrongIsMended(t *testing.T) {
 	}
 	if got := p.files(t); len(got) != 2 {
 		t.Errorf("files %q: pointing has left something", got)
+	}
+}
+
+// A name that is a directory of another artifact's has no plain name. That is no reason to leave the others.
+func TestAPlainNameThatCannotBeIsNoReasonToLeaveTheOthers(t *testing.T) {
+	t.Parallel()
+	p := newPublished(t)
+	run := p.holder(t)
+	p.publish(t, run, "one")
+	for _, name := range []string{"sub", "z"} {
+		if _, err := run.Publish(t.Context(), name, says(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(p.dir, "z")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.read.Sweep(t.Context()); err == nil || !strings.Contains(err.Error(), `"sub"`) {
+		t.Errorf("Sweep = %v, want the name that can't be", err)
+	}
+	if b, err := os.ReadFile(filepath.Join(p.dir, "z")); err != nil || string(b) != "z" {
+		t.Errorf("z has %q, %v", b, err)
+	}
+	r, err := p.read.Open(t.Context(), "sub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

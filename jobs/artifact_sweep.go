@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"time"
 
@@ -13,6 +14,7 @@ const (
 	artifactsEvery   = 2 * time.Minute
 	artifactsTimeout = 10 * time.Minute // of one sweep
 	artifactsAtOnce  = 500
+	artifactsTold    = 5 // errors of one sweep
 )
 
 const (
@@ -103,28 +105,38 @@ func (s *Artifacts) leftovers(ctx context.Context, sql string, args ...any) ([]l
 	})
 }
 
+// removeAll goes on after a file that can't be removed: others can.
 func (s *Artifacts) removeAll(ctx context.Context, all []leftover, n *Swept) error {
+	var errs []error
 	for _, l := range all {
 		useless, err := s.useless(ctx, l)
-		switch {
-		case err != nil:
-			return err
-		case !useless:
+		if err == nil && !useless {
 			n.Left++
 			continue
 		}
-		// That it is useless stays so: its token is over for good, and no other token ever writes its name. So no lock is held
-		// meanwhile, which on a file system that hangs would cost a live holder its lease.
-		if err := s.cfg.Store.Remove(ctx, l.file); err != nil {
-			return err
+		if err == nil {
+			err = s.remove(ctx, l)
 		}
-		if _, err := s.cfg.Pool.Exec(ctx, removedSQL, l.file); err != nil {
-			return err
+		if err == nil {
+			n.Removed++
+		} else if errs = append(errs, fmt.Errorf("jobs: sweep %q: %w", l.file, err)); ctx.Err() != nil {
+			break
 		}
-		n.Removed++
-		s.cfg.Logger.InfoContext(ctx, "file of an artifact removed", "artifact", l.name, "file", l.file, "lock", l.lock, "token", l.token)
 	}
-	return nil
+	return errors.Join(errs[:min(len(errs), artifactsTold)]...)
+}
+
+// remove takes a useless file away. That it is useless stays so: its token is over for good, and no other token ever writes
+// its name. So no lock is held meanwhile, which on a file system that hangs would cost a live holder its lease.
+func (s *Artifacts) remove(ctx context.Context, l leftover) error {
+	if err := s.cfg.Store.Remove(ctx, l.file); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := s.cfg.Pool.Exec(ctx, removedSQL, l.file)
+	s.cfg.Logger.InfoContext(ctx, "file of an artifact removed", "artifact", l.name, "file", l.file, "lock", l.lock, "token", l.token)
+	return err
 }
 
 // useless judges one file. The pointers are asked in a statement after the lock's row was taken: who has moved one before
@@ -146,28 +158,38 @@ func (s *Artifacts) useless(ctx context.Context, l leftover) (useless bool, err 
 	return useless, err
 }
 
-// mend makes the plain names lead to what the pointers name. What a pointer names may not be in this store.
+type pointer struct{ Name, File string }
+
+// mend makes the plain names lead to what the pointers name. What a pointer names may not be in this store, and a plain name
+// may be taken by a directory: that is no reason to leave the others.
 func (s *Artifacts) mend(ctx context.Context) error {
+	var errs []error
 	for after := ""; ; {
-		type pointer struct{ Name, File string }
-		rows, err := s.cfg.Pool.Query(ctx, pointersSQL, after, artifactsAtOnce)
-		if err != nil {
-			return err
-		}
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[pointer])
+		all, err := s.pointers(ctx, after)
 		if err != nil {
 			return err
 		}
 		for _, p := range all {
-			if err := s.cfg.Store.Point(ctx, p.Name, p.File); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
+			err := s.cfg.Store.Point(ctx, p.Name, p.File)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) && len(errs) < artifactsTold {
+				errs = append(errs, fmt.Errorf("jobs: plain name of artifact %q: %w", p.Name, err))
 			}
 			after = p.Name
 		}
-		if len(all) < artifactsAtOnce {
-			return nil
+		if len(all) < artifactsAtOnce || ctx.Err() != nil {
+			return errors.Join(errs...)
 		}
 	}
+}
+
+func (s *Artifacts) pointers(ctx context.Context, after string) ([]pointer, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	rows, err := s.cfg.Pool.Query(ctx, pointersSQL, after, artifactsAtOnce)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[pointer])
 }
 
 // sweepArtifacts is a turn of the runner's loop, through connections of its own pool.

@@ -56,9 +56,9 @@ func (a *api) artifact(c *call) error {
 	return nil
 }
 
+// openArtifact gives the store no deadline: it may read on under the same context.
 func (a *api) openArtifact(c *call) (*jobs.ArtifactReader, error) {
-	ctx, cancel := context.WithTimeout(c.r.Context(), storeTimeout)
-	defer cancel()
+	ctx := c.r.Context()
 	f, err := a.cfg.Artifacts.Open(ctx, c.path.Resource)
 	if err == nil && !strings.HasPrefix(f.Lock, c.key.Prefix) {
 		err = errors.Join(jobs.ErrNoArtifact, f.Close())
