@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 2, "how many storms")
+	rounds = flag.Int("rounds", 2, "how many storms; PAWL_SOAK says it too, and then they are others each time")
 	large  = flag.Int("large", 200_000, "invoices of the one large statement")
 )
 
@@ -51,8 +52,12 @@ func TestReadersSeeNoTornStaleOrMissingStatementInAStorm(t *testing.T) {
 	t.Parallel()
 	var kills, pauses, refusals int
 	var takeovers int64
-	for seed := range *rounds {
-		out := storms(t, uint64(seed), "") //nolint:gosec // few
+	first := uint64(0)
+	if n, err := strconv.Atoi(os.Getenv("PAWL_SOAK")); err == nil {
+		*rounds, first = n, uint64(time.Now().Unix()) //nolint:gosec // any will do
+	}
+	for seed := first; seed < first+uint64(*rounds); seed++ { //nolint:gosec // few
+		out := storms(t, seed, "")
 		if !out.OK {
 			t.Errorf("seed %d: %q", seed, out.Wrong)
 		}
