@@ -15,8 +15,9 @@ import (
 
 const (
 	// The period's row, so that its name stays while the effect is written. By the run: the job may have another name by now.
+	// A shard's effects are its period's: a rerun may be cut in another way.
 	effectPeriodSQL = `
-select p.job, p.key, p.key_revision, clock_timestamp() from pawl.runs r join pawl.periods p on p.job = r.job and p.key = r.key and p.revision = r.revision
+select p.job, coalesce(p.parent, p.key), p.key_revision, clock_timestamp() from pawl.runs r join pawl.periods p on p.job = r.job and p.key = r.key and p.revision = r.revision
  where r.id = $1::text::uuid for key share of p`
 
 	lastEffectSQL = `
