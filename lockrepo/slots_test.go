@@ -19,7 +19,7 @@ func TestAtMostNHoldSlotsAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			for tries := 0; tries < 1000; tries++ {
+			for late := time.Now().Add(time.Minute); time.Now().Before(late); { // real clock: the others let it in when they have worked
 				err := r.HoldSlot(t.Context(), "report:acme", 3, func(context.Context, Lease) error {
 					n := now.Add(1)
 					defer now.Add(-1)

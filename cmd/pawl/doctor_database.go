@@ -24,7 +24,7 @@ func checkIndexes(ctx context.Context, db *database) (finding, error) {
 }
 
 const locksTableSQL = `
-select (select count(*) from pg_index where indrelid = 'pawl.locks'::regclass and indexrelid <> 'pawl.locks_leased'::regclass),
+select (select count(*) from pg_index where indrelid = 'pawl.locks'::regclass),
        (select count(*) from pg_constraint where confrelid = 'pawl.locks'::regclass),
        coalesce(n_dead_tup, 0), coalesce(n_live_tup, 0), pg_total_relation_size('pawl.locks')
   from pg_stat_user_tables where relid = 'pawl.locks'::regclass`
