@@ -16,7 +16,7 @@ type Effect struct {
 	Key     string `json:"key"`
 }
 
-// effectKey is the key of what is sent for a period. It is the same for all runs and reruns, but for a rerun that repeats
+// effectKey is the key of what is sent for a period; job is its name when the period was first owed. It is the same for all runs and reruns, but for a rerun that repeats
 // its effects, which is revision then, and after so many times that the receiver has definitely refused.
 func effectKey(job, period string, revision, refused int) string {
 	k := job + ":" + period
@@ -31,7 +31,7 @@ func effectKey(job, period string, revision, refused int) string {
 
 const (
 	effectSQL = `
-select key_revision, refused from pawl.periods where job = $1 and key = $2 and revision = $3`
+select coalesce(sends_as, job), key_revision, refused from pawl.periods where job = $1 and key = $2 and revision = $3`
 
 	refusedSQL = `
 update pawl.periods set refused = $4 where job = $1 and key = $2 and revision = $3 and refused < $4`
@@ -45,8 +45,8 @@ update pawl.periods set refused = $4 where job = $1 and key = $2 and revision = 
 func (r *Run) EffectKey(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	revision, refused, err := r.effect(ctx)
-	return effectKey(r.Job, r.Period.Key, revision, refused), err
+	sender, revision, refused, err := r.effect(ctx)
+	return effectKey(sender, r.Period.Key, revision, refused), err
 }
 
 // SpendKey is for a receiver that has definitely refused, and would answer the same to the same key again: from the commit
@@ -55,7 +55,7 @@ func (r *Run) EffectKey(ctx context.Context) (string, error) {
 func (r *Run) SpendKey(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendTimeout)
 	defer cancel()
-	_, refused, err := r.effect(ctx)
+	_, _, refused, err := r.effect(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,11 +65,11 @@ func (r *Run) SpendKey(ctx context.Context) error {
 	})
 }
 
-func (r *Run) effect(ctx context.Context) (revision, refused int, err error) {
-	if err := r.runner.pool.QueryRow(ctx, effectSQL, r.Job, r.Period.Key, r.Revision).Scan(&revision, &refused); err != nil {
-		return 0, 0, fmt.Errorf("jobs: effects of %s %s: %w", r.Job, r.Period.Key, err)
+func (r *Run) effect(ctx context.Context) (sender string, revision, refused int, err error) {
+	if err := r.runner.pool.QueryRow(ctx, effectSQL, r.Job, r.Period.Key, r.Revision).Scan(&sender, &revision, &refused); err != nil {
+		return "", 0, 0, fmt.Errorf("jobs: effects of %s %s: %w", r.Job, r.Period.Key, err)
 	}
-	return revision, refused, nil
+	return sender, revision, refused, nil
 }
 
 const sentEffectsSQL = `
@@ -84,7 +84,7 @@ func RerunEffects(ctx context.Context, pool *pgxpool.Pool, job, key string) (eff
 			return err
 		}
 		for _, request := range p.Sends {
-			effects = append(effects, Effect{request, effectKey(job, key, last.revision+1, 0)})
+			effects = append(effects, Effect{request, effectKey(last.sendsAs, key, last.revision+1, 0)})
 		}
 		rows, err := tx.Query(ctx, sentEffectsSQL, job, key, last.keyRev)
 		if err != nil {
@@ -92,7 +92,7 @@ func RerunEffects(ctx context.Context, pool *pgxpool.Pool, job, key string) (eff
 		}
 		var request, name string
 		_, err = pgx.ForEachRow(rows, []any{&request, &name}, func() error {
-			effects = append(effects, Effect{shortened(request), effectKey(job, key, last.revision+1, 0) + "/" + name})
+			effects = append(effects, Effect{shortened(request), effectKey(last.sendsAs, key, last.revision+1, 0) + "/" + name})
 			return nil
 		})
 		return err

@@ -17,7 +17,7 @@ const (
 	// The period's row, so that its name stays while the effect is written. By the run: the job may have another name by now.
 	// A shard's effects are its period's: a rerun may be cut in another way.
 	effectPeriodSQL = `
-select p.job, coalesce(p.parent, p.key), p.key_revision, clock_timestamp() from pawl.runs r join pawl.periods p on p.job = r.job and p.key = r.key and p.revision = r.revision
+select p.job, coalesce(p.sends_as, p.job), coalesce(p.parent, p.key), p.key_revision, clock_timestamp() from pawl.runs r join pawl.periods p on p.job = r.job and p.key = r.key and p.revision = r.revision
  where r.id = $1::text::uuid for key share of p`
 
 	lastEffectSQL = `
@@ -61,7 +61,8 @@ func (r *Run) intend(ctx context.Context, c EffectConfig, request string) (e ent
 
 func (r *Run) intent(ctx context.Context, tx pgx.Tx, c EffectConfig, request, operation string) (e entry, do step, left time.Duration, err error) {
 	var now time.Time
-	if err := tx.QueryRow(ctx, effectPeriodSQL, r.ID.String()).Scan(&e.job, &e.period, &e.revision, &now); err != nil {
+	var sender string
+	if err := tx.QueryRow(ctx, effectPeriodSQL, r.ID.String()).Scan(&e.job, &sender, &e.period, &e.revision, &now); err != nil {
 		return e, 0, 0, err
 	}
 	err = tx.QueryRow(ctx, lastEffectSQL, e.job, e.period, e.revision, c.Key).Scan(&e.id, &e.try, &e.key, &e.state, &e.request,
@@ -73,7 +74,7 @@ func (r *Run) intent(ctx context.Context, tx pgx.Tx, c EffectConfig, request, op
 	switch do {
 	case stepFresh:
 		e.try++
-		e.state, e.request, e.key = EffectIntended, request, effectKey(e.job, e.period, e.revision, e.try-1)+"/"+c.Key
+		e.state, e.request, e.key = EffectIntended, request, effectKey(sender, e.period, e.revision, e.try-1)+"/"+c.Key
 		if e.validUntil == nil && !c.ValidUntil.IsZero() {
 			e.validUntil = &c.ValidUntil
 		}

@@ -167,6 +167,41 @@ func TestAnEffectOfARenamedJobIsFound(t *testing.T) {
 	}
 }
 
+// What was asked for under one name and is asked for again under another is one request to who is asked.
+func TestARenameKeepsTheKeyOfWhatAPeriodSends(t *testing.T) {
+	t.Parallel()
+	pool, keys := pgtest.New(t), make(chan string, 10)
+	send := func(ctx context.Context, run *jobs.Run) error {
+		key, err := run.EffectKey(ctx)
+		if keys <- key; err == nil && run.Job == "payout" {
+			return jobs.ErrNoRetry
+		}
+		return err
+	}
+	_, _, stop := start(t, jobs.Config{Pool: pool}, once("payout", send))
+	until(t, pool, 1, deadSQL, "payout")
+	_ = stop()
+	first := <-keys
+	j := once("payouts", send)
+	j.RenameFrom = "payout"
+	start(t, jobs.Config{Pool: pool}, j)
+	until(t, pool, 1, deadSQL, "payouts")
+	period := keyOf(t, pool, "payouts")
+	if err := jobs.Retry(t.Context(), pool, "payouts", period, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, pool, 1, completeSQL, "payouts")
+	if again := <-keys; again != first {
+		t.Errorf("sent with %q, and after the rename with %q", first, again)
+	}
+	if _, err := jobs.Rerun(t.Context(), pool, "payouts", period, jobs.RerunConfig{Actor: "ann", Reason: "once more"}); err != nil {
+		t.Fatal(err)
+	}
+	if again := <-keys; again != first {
+		t.Errorf("a rerun after the rename sends with %q, want %q", again, first)
+	}
+}
+
 func TestEffectsWorkInSnapshots(t *testing.T) {
 	t.Parallel()
 	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {

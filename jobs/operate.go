@@ -111,6 +111,7 @@ type latest struct {
 	key, lock, state, waits string
 	revision, ticks         int
 	keyRev, refused         int
+	sendsAs                 string // the name in the keys of what it sends
 	start, end, scheduled   time.Time
 	token                   int64
 	run                     uuid.UUID // that has it or had it last; zero: none
@@ -120,7 +121,7 @@ type latest struct {
 }
 
 const latestSQL = `
-select distinct on (key) key, lock, state, coalesce(waits, ''), revision, ticks, start_at, end_at, scheduled_at, coalesce(token, 0), key_revision, refused, coalesce(params::text, ''), coalesce(run::text, ''), coalesce(parent, '')
+select distinct on (key) key, lock, state, coalesce(waits, ''), revision, ticks, start_at, end_at, scheduled_at, coalesce(token, 0), key_revision, coalesce(sends_as, job), refused, coalesce(params::text, ''), coalesce(run::text, ''), coalesce(parent, '')
   from pawl.periods where job = $1 and key = any ($2::text[]) order by key, revision desc`
 
 // What was the job's under a former name, and isn't renamed yet.
@@ -136,7 +137,7 @@ func latestOf(ctx context.Context, tx pgx.Tx, job string, keys ...string) (map[s
 	}
 	found := map[string]latest{}
 	x, params, run := latest{exists: true}, "", ""
-	_, err = pgx.ForEachRow(rows, []any{&x.key, &x.lock, &x.state, &x.waits, &x.revision, &x.ticks, &x.start, &x.end, &x.scheduled, &x.token, &x.keyRev, &x.refused, &params, &run, &x.parent},
+	_, err = pgx.ForEachRow(rows, []any{&x.key, &x.lock, &x.state, &x.waits, &x.revision, &x.ticks, &x.start, &x.end, &x.scheduled, &x.token, &x.keyRev, &x.sendsAs, &x.refused, &params, &run, &x.parent},
 		func() (err error) {
 			x.params, x.run = json.RawMessage(params), uuid.UUID{}
 			if run != "" {

@@ -66,7 +66,7 @@ func (p *planned) again(last latest, origin string) periodRow {
 	return periodRow{
 		Job: p.Job, Key: last.key, Revision: last.revision + 1, Lock: last.lock, State: stateOpen, Origin: origin,
 		StartAt: last.start, EndAt: last.end, At: last.scheduled, LastAt: last.scheduled, Ticks: 1, Most: p.runs,
-		KeyRev: last.keyRev, Refused: last.refused,
+		KeyRev: last.keyRev, SendsAs: last.sendsAs, Refused: last.refused,
 	}
 }
 

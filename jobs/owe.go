@@ -40,6 +40,7 @@ type periodRow struct {
 	LateAt    *time.Time      `json:"late_at"`
 	DueAt     *time.Time      `json:"due_at"`
 	KeyRev    int             `json:"key_revision"` // 0: 1
+	SendsAs   string          `json:"sends_as"`     // "": as the job's name
 	Refused   int             `json:"refused"`
 	Repeat    bool            `json:"repeat_effects"`
 	Params    json.RawMessage `json:"params,omitempty"`
@@ -53,7 +54,7 @@ with p as materialized (
   select * from jsonb_to_recordset($1::text::jsonb) as p(job text, key text, revision int, lock text, state text, reason text, blocked_by text,
          origin text, priority int, start_at timestamptz, end_at timestamptz, at timestamptz, last_at timestamptz, ticks int, most int,
          not_before timestamptz, start_by timestamptz, late_at timestamptz, due_at timestamptz, repeat_effects boolean,
-         key_revision int, refused int, params jsonb, short boolean)
+         key_revision int, sends_as text, refused int, params jsonb, short boolean)
 ), longer as (
   update pawl.periods x set last_at = p.last_at, ticks = x.ticks + p.ticks
     from p cross join lateral (select y.job, y.key, y.revision from pawl.periods y
@@ -63,9 +64,9 @@ with p as materialized (
   returning x.job, x.state, x.reason, p.ticks
 ), fresh as (
   insert into pawl.periods (job, key, revision, lock, state, reason, blocked_by, origin, priority, start_at, end_at, scheduled_at, last_at,
-         ticks, max_attempts, not_before, start_by, late_at, due_at, repeat_effects, key_revision, refused, params, waits, ended_at)
+         ticks, max_attempts, not_before, start_by, late_at, due_at, repeat_effects, key_revision, sends_as, refused, params, waits, ended_at)
   select p.job, p.key, p.revision, p.lock, p.state, nullif(p.reason, ''), nullif(p.blocked_by, ''), p.origin, p.priority, p.start_at, p.end_at,
-         p.at, case when p.ticks > 1 then p.last_at end, p.ticks, p.most, p.not_before, p.start_by, p.late_at, p.due_at, p.repeat_effects, greatest(p.key_revision, 1), p.refused, p.params,
+         p.at, case when p.ticks > 1 then p.last_at end, p.ticks, p.most, p.not_before, p.start_by, p.late_at, p.due_at, p.repeat_effects, greatest(p.key_revision, 1), nullif(p.sends_as, ''), p.refused, p.params,
          case p.state when 'open' then pawl.waits_for(p.job, p.key, p.at, p.origin) when 'held' then 'paused' end,
          case when p.state in ('missed', 'skipped') then clock_timestamp() end
     from p where not (p.short and p.job in (select l.job from longer l))

@@ -20,6 +20,7 @@ alter table pawl.periods
     add column blocked_by text,                          -- skipped (overlap), or waits: which period
     add column params     jsonb,                         -- what was given to it; the job's definition has the defaults
     add column repeat_effects boolean not null default false,   -- a rerun that sends again what was sent
+    add column sends_as text collate "C",                -- the job's name when it was first owed, if that has changed: it stays in the keys of what is sent
     add column key_revision int not null default 1,      -- the last such revision: its number is in the key of what is sent
     add column refused    int not null default 0,        -- how often a receiver has definitely refused that key
     add column start_by   timestamptz,                   -- a first run after it is too late
@@ -52,7 +53,7 @@ begin
              order by p.key, p.revision for update) o;
   end if;
   with moved as (
-    update pawl.periods p set job = p_job from unnest(keys, revisions) o (key, revision)
+    update pawl.periods p set job = p_job, sends_as = coalesce(p.sends_as, p_former) from unnest(keys, revisions) o (key, revision)
      where p.job = p_former and p.key = o.key and p.revision = o.revision returning p.key, p.revision
   ), ran as (
     update pawl.runs r set job = p_job from unnest(keys, revisions) o (key, revision)
@@ -132,7 +133,7 @@ end $$;
 drop function pawl.bring(text, text, text[], int), pawl.died(uuid[]), pawl.waits_for(text, text, timestamptz, text);
 drop index pawl.runs_badly, pawl.runs_holder, pawl.runs_ended, pawl.periods_skipped, pawl.periods_bad, pawl.periods_start_by, pawl.periods_waiting, pawl.periods_unfinished;
 drop table pawl.renames;
-alter table pawl.periods drop column due_at, drop column late_at, drop column start_by, drop column refused, drop column key_revision, drop column repeat_effects, drop column params, drop column blocked_by, drop column waits,
+alter table pawl.periods drop column due_at, drop column late_at, drop column start_by, drop column refused, drop column key_revision, drop column sends_as, drop column repeat_effects, drop column params, drop column blocked_by, drop column waits,
                          drop column priority, drop column origin;
 alter table pawl.schedules drop column retired_by, drop column renamed, drop column resume, drop column paused_until, drop column pause_note, drop column paused_by,
                            drop column paused_at, drop column generation;

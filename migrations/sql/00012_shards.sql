@@ -33,9 +33,9 @@ begin
    where r.id = p_run and r.state = 'running' and x.state = 'running';
   if not found then return null; end if;
   if p.shards is null then
-    insert into pawl.periods (job, key, revision, lock, origin, priority, start_at, end_at, scheduled_at, max_attempts, key_revision, refused, repeat_effects, params,
+    insert into pawl.periods (job, key, revision, lock, origin, priority, start_at, end_at, scheduled_at, max_attempts, key_revision, sends_as, refused, repeat_effects, params,
            parent, shard, shard_no)
-    select p.job, p.key || '#' || s.shard, p.revision, p_lock || '#' || s.shard, 'shard', p.priority, p.start_at, p.end_at, p.scheduled_at, p_most, p.key_revision, p.refused,
+    select p.job, p.key || '#' || s.shard, p.revision, p_lock || '#' || s.shard, 'shard', p.priority, p.start_at, p.end_at, p.scheduled_at, p_most, p.key_revision, p.sends_as, p.refused,
            p.repeat_effects, p.params, p.key, s.shard, s.nth - 1
       from unnest(p_shards) with ordinality s (shard, nth);
   else

@@ -75,7 +75,7 @@ func (u *UI) overview(q *request) error {
 
 func (u *UI) readOverview(ctx context.Context) overviewPage {
 	p := overviewPage{Wrong: u.cfg.Wrong(), now: time.Now()}
-	hour := p.now.Add(-time.Hour)
+	began, hour := p.now, p.now.Add(-time.Hour) // p.now becomes the database's meanwhile
 	together(
 		func() { u.readCounts(ctx, &p) },
 		func() { p.Approvals = u.readApprovals(ctx) },
@@ -86,7 +86,7 @@ func (u *UI) readOverview(ctx context.Context) overviewPage {
 		},
 		func() { p.Holders, p.Late = u.readHolders(ctx) },
 		func() {
-			p.Timeline = u.readTimeline(ctx, lockrepo.SpanFilter{Locks: lanesOverview}, 30*time.Minute, eachOverview).closer(p.now)
+			p.Timeline = u.readTimeline(ctx, lockrepo.SpanFilter{Locks: lanesOverview}, 30*time.Minute, eachOverview).closer(began)
 		},
 		func() { p.Jobs, p.Trouble = u.readTrouble(ctx) },
 		func() { p.Writers = u.readWriters(ctx, hour, mostWriters) },
@@ -94,7 +94,7 @@ func (u *UI) readOverview(ctx context.Context) overviewPage {
 			p.Refusals = u.readKind(ctx, lockrepo.RefusalFilter{Kind: lockrepo.Refused, Since: hour})
 		},
 		func() {
-			p.Passed = u.readKind(ctx, lockrepo.RefusalFilter{Kind: lockrepo.Passed, Since: p.now.Add(-24 * time.Hour)})
+			p.Passed = u.readKind(ctx, lockrepo.RefusalFilter{Kind: lockrepo.Passed, Since: began.Add(-24 * time.Hour)})
 		},
 		func() {
 			p.Audit = panel(ctx, perOverview, func(ctx context.Context, n int) ([]lockrepo.AuditEntry, error) {
