@@ -34,16 +34,24 @@ func (e *EffectStateError) Error() string {
 // Is makes an EffectStateError an [ErrEffectState].
 func (e *EffectStateError) Is(target error) bool { return target == ErrEffectState }
 
-// EffectDecision is what a person has found out.
+// EffectDecision is what a person has found out. With Seen it is for the effect as they saw it: it is refused if a run has been
+// at it since.
 type EffectDecision struct {
 	State    string          // EffectDone, EffectFailed: it has not happened, and is sent with a new key; EffectDropped: it is given up
 	Response json.RawMessage // of a done one: what Effect gives to the function; default null
+	Seen     *EffectSeen     // nil: however it stands
+}
+
+// EffectSeen is how an effect stood when somebody looked: see [EffectInfo].
+type EffectSeen struct {
+	State string
+	Sends int
 }
 
 const (
 	// The period comes before its effects: a start waits, or has come before.
 	decidingSQL = `
-select p.state, e.state, e.job, e.key from pawl.effects e
+select p.state, e.state, e.job, e.key, e.sends from pawl.effects e
   join lateral (select x.state from pawl.periods x where x.job = e.job and x.key = e.key order by x.revision desc limit 1 for no key update) p on true
  where e.id = $1`
 	decideSQL = `
@@ -53,7 +61,7 @@ update pawl.effects set state = $2, response = nullif($3, ''), decided_by = $4, 
 
 // DecideEffect records what a person says has become of an effect of which nobody knew. The next run of its period goes by it. It
 // returns [ErrUnknownEffect], [ErrNoReason], or an [*EffectStateError] if the effect has an outcome already, or a run is at
-// its period, which may be at the effect too. The decision goes into the audit.
+// its period, which may be at the effect too, or it isn't as it was seen. The decision goes into the audit.
 func DecideEffect(ctx context.Context, pool *pgxpool.Pool, id int64, d EffectDecision, actor, reason string) error {
 	if reason = strings.TrimSpace(reason); reason == "" {
 		return ErrNoReason
@@ -67,7 +75,8 @@ func DecideEffect(ctx context.Context, pool *pgxpool.Pool, id int64, d EffectDec
 	opts := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 	return pgx.BeginTxFunc(ctx, pool, opts, func(tx pgx.Tx) error {
 		var period, state, job, key string
-		err := tx.QueryRow(ctx, decidingSQL, id).Scan(&period, &state, &job, &key)
+		var sends int
+		err := tx.QueryRow(ctx, decidingSQL, id).Scan(&period, &state, &job, &key, &sends)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return fmt.Errorf("%w %d: list them with: pawl effects ls", ErrUnknownEffect, id)
@@ -75,6 +84,8 @@ func DecideEffect(ctx context.Context, pool *pgxpool.Pool, id int64, d EffectDec
 			return err
 		case period == stateRunning:
 			return &EffectStateError{id, state, "a run is at its period: wait for its end, or cancel it"}
+		case d.Seen != nil && *d.Seen != EffectSeen{state, sends}:
+			return &EffectStateError{id, state, "it was " + d.Seen.State + " when you looked, or has been sent again since: look anew"}
 		}
 		was := state
 		err = tx.QueryRow(ctx, decideSQL, id, d.State, storable(string(d.Response)), actor, reason).Scan(&state)

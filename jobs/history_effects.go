@@ -45,7 +45,8 @@ type EffectFilter struct {
 // EffectOpen in EffectFilter.State means what has no outcome yet.
 const EffectOpen = "open"
 
-const effectsSQL = `
+const (
+	effectsSQL = `
 select e.id, e.job, e.key, e.revision, e.effect, e.try, e.idempotency_key, e.state, e.request::json as request, coalesce(e.response, 'null')::json as response,
        coalesce(e.error, '') as error, e.sends, e.token, e.at, e.ended_at, e.valid_until, coalesce(e.decided_by, '') as decided_by,
        coalesce(e.reason, '') as reason, e.matched_at,
@@ -53,8 +54,13 @@ select e.id, e.job, e.key, e.revision, e.effect, e.try, e.idempotency_key, e.sta
   from pawl.effects e
  where (@id::bigint = 0 or e.id = @id) and (@job::text = '' or e.job = @job) and (@key::text = '' or e.key = @key)
    and (@state::text = '' or e.state = @state or @state = 'open' and e.state in ('intended', 'uncertain'))
-   and (@before::bigint = 0 or e.id < @before)
+   and (@before::bigint = 0 or e.id < @before)`
+	newestEffects = `
  order by e.id desc limit @limit`
+
+	// openEffects lets the planner go by the index of those few, whatever it knows of the state that is asked for.
+	openEffects = ` and e.state in ('intended', 'uncertain')`
+)
 
 // Effects lists effects, the newest first.
 func (h *History) Effects(ctx context.Context, f EffectFilter) ([]EffectInfo, error) {
@@ -62,7 +68,11 @@ func (h *History) Effects(ctx context.Context, f EffectFilter) ([]EffectInfo, er
 		return nil, err
 	}
 	args := pgx.NamedArgs{"id": f.ID, "job": f.Job, "key": f.Key, "state": f.State, "before": f.Before, "limit": limited(f.Limit)}
-	list, err := collect[EffectInfo](ctx, h, "effects", effectsSQL, args)
+	sql := effectsSQL
+	if f.State == EffectOpen || f.State == EffectIntended || f.State == EffectUncertain {
+		sql += openEffects
+	}
+	list, err := collect[EffectInfo](ctx, h, "effects", sql+newestEffects, args)
 	for i := range list {
 		x := &list[i]
 		utc(&x.At, x.EndedAt, x.ValidUntil, x.MatchedAt)

@@ -49,6 +49,11 @@ func (o *Operator) BackfillList(ctx context.Context, job, from, to string, c Bac
 	return BackfillList(ctx, o.pool, job, from, to, c)
 }
 
+// DecideEffect is [DecideEffect].
+func (o *Operator) DecideEffect(ctx context.Context, id int64, d EffectDecision, actor, reason string) error {
+	return DecideEffect(ctx, o.pool, id, d, actor, reason)
+}
+
 // Backfill is [Backfill].
 func (o *Operator) Backfill(ctx context.Context, job, from, to string, c BackfillConfig) ([]BackfillPeriod, error) {
 	return Backfill(ctx, o.pool, job, from, to, c)

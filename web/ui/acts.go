@@ -27,6 +27,7 @@ func actRoutes() []Route {
 		{Pattern: "/ui/periods/{job}/{key}/rerun", serve: (*UI).rerun},
 		{Pattern: "/ui/periods/{job}/{key}/retry", serve: (*UI).retry},
 		{Pattern: "/ui/periods/{job}/{key}/cancel", serve: (*UI).cancel},
+		{Pattern: "/ui/effects/{id}/decide", serve: (*UI).decideEffect},
 		{Pattern: "/ui/keys/create", serve: (*UI).createKey},
 		{Pattern: "/ui/keys/{id}/revoke", serve: (*UI).revokeKey},
 	} {

@@ -22,6 +22,7 @@ type Acts interface {
 	// BackfillList changes nothing, but it is asked for here: it takes the schedule's row, which a read-only transaction can't.
 	BackfillList(ctx context.Context, job, from, to string, c jobs.BackfillConfig) ([]jobs.BackfillPeriod, error)
 	Backfill(ctx context.Context, job, from, to string, c jobs.BackfillConfig) ([]jobs.BackfillPeriod, error)
+	DecideEffect(ctx context.Context, id int64, d jobs.EffectDecision, actor, reason string) error
 	CreateKey(ctx context.Context, k keys.Key) (bearer string, made keys.Key, err error)
 	RevokeKey(ctx context.Context, id, by string) (keys.Key, error)
 }

@@ -26,6 +26,10 @@ func actRefusal(err error) *RefusedError {
 		return stale("Its current period is complete, so it doesn’t run again by itself: rerun the period, with a reason.", "/ui/jobs", "All jobs")
 	case errors.Is(err, jobs.ErrRunning):
 		return stale("Its current period runs already.", "/ui/runs", "All runs")
+	case errors.Is(err, jobs.ErrEffectState):
+		return stale(sentence(err.Error())+" Nothing was decided.", "/ui/effects", "All effects")
+	case errors.Is(err, jobs.ErrUnknownEffect):
+		return notFound("There is no effect of that number.")
 	case errors.Is(err, jobs.ErrUnknownPeriod):
 		return notFound("Nothing is known of that period: it was never owed, or it is so old that it was removed.")
 	case errors.Is(err, jobs.ErrTooMany):

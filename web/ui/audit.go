@@ -131,16 +131,20 @@ func named(detail json.RawMessage) string {
 	return of.Name
 }
 
-// given is the part of an entry's detail that holds what runs are given.
-const given = "params"
+// The parts of an entry's detail that hold what runs are given, and what others have answered them.
+const (
+	given    = "params"
+	answered = "response"
+)
 
 // public is an entry's detail as a user may read it.
 func public(user User, detail json.RawMessage) json.RawMessage {
 	var all map[string]json.RawMessage
-	if user.Payloads() || json.Unmarshal(detail, &all) != nil || all[given] == nil {
+	if user.Payloads() || json.Unmarshal(detail, &all) != nil || all[given] == nil && all[answered] == nil {
 		return detail
 	}
 	delete(all, given)
+	delete(all, answered)
 	b, _ := json.Marshal(all) // it came from JSON
 	return b
 }

@@ -43,3 +43,7 @@ func (b broken) JobPage(context.Context, jobs.JobFilter) ([]jobs.JobSummary, err
 }
 
 func (b broken) Counts(context.Context) (jobs.Counts, error) { return jobs.Counts{}, b.err }
+
+func (b broken) Effects(context.Context, jobs.EffectFilter) ([]jobs.EffectInfo, error) {
+	return nil, b.err
+}

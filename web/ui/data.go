@@ -38,4 +38,8 @@ type Jobs interface {
 	Calendar(ctx context.Context, job string, from, to time.Time) ([]jobs.PeriodDay, error)
 	Latest(ctx context.Context, job, key string) (jobs.PeriodRecord, error)
 	Current(ctx context.Context, job string) (key string, err error)
+	Effects(ctx context.Context, f jobs.EffectFilter) ([]jobs.EffectInfo, error)
+	Artifacts(ctx context.Context, f jobs.ArtifactFilter) ([]jobs.Artifact, error)
+	ArtifactVersions(ctx context.Context, name string, before int64, limit int) ([]jobs.Artifact, error)
+	Shards(ctx context.Context, job, key string, revision int) (jobs.Shards, error)
 }

@@ -217,3 +217,25 @@ func (w keyring) List(context.Context) ([]keys.Key, error) {
 func (w world) Why(context.Context, string, string) (jobs.Why, error) {
 	return only[jobs.Why](w, jobs.ErrUnknownJob, nil)
 }
+
+func effect(e *jobs.EffectInfo, i int) {
+	e.State, e.Period = pick(i, jobs.EffectUncertain, jobs.EffectIntended, jobs.EffectFailed, jobs.EffectDone, jobs.EffectDropped), "dead"
+}
+
+func (w world) Effects(context.Context, jobs.EffectFilter) ([]jobs.EffectInfo, error) {
+	return some(w, 5, effect), nil
+}
+
+func (w world) Artifacts(context.Context, jobs.ArtifactFilter) ([]jobs.Artifact, error) {
+	return some[jobs.Artifact](w, 2, nil), nil
+}
+
+func (w world) ArtifactVersions(context.Context, string, int64, int) ([]jobs.Artifact, error) {
+	return some[jobs.Artifact](w, 2, nil), nil
+}
+
+func (w world) Shards(context.Context, string, string, int) (jobs.Shards, error) {
+	return jobs.Shards{Shards: some(w, 4, func(s *jobs.ShardRecord, i int) {
+		s.State, s.Index = pick(i, "dead", "open", "running", "complete"), i
+	}), Complete: 1, Done: 7, Total: 70}, nil
+}

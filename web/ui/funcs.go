@@ -32,6 +32,10 @@ func pieces() template.FuncMap {
 		"brief":       brief,
 		"count":       func(n *int64) string { return comma(*n) },
 		"share":       shareOf,
+		"effectclass": effectClass,
+		"undecided":   undecided,
+		"bytes":       bytesOf,
+		"hashshort":   hashShort,
 	}
 }
 

@@ -25,6 +25,7 @@ const (
 type overviewPage struct {
 	Wrong     []string // of the job file
 	Approvals Panel[approvals.Request]
+	Effects   Panel[jobs.EffectInfo] // uncertain ones
 	Claims    Panel[lockrepo.Tenure]
 	Holders   Panel[lockRow]
 	Timeline  timeline
@@ -57,7 +58,7 @@ func (p overviewPage) Stands() bool {
 }
 
 func (p overviewPage) aways() []string {
-	return []string{p.Counts.Away, p.Claims.Away, p.Holders.Away, p.Timeline.Away, p.Jobs.Away, p.Writers.Away, p.Refusals.Away, p.Passed.Away, p.Audit.Away}
+	return []string{p.Counts.Away, p.Effects.Away, p.Claims.Away, p.Holders.Away, p.Timeline.Away, p.Jobs.Away, p.Writers.Away, p.Refusals.Away, p.Passed.Away, p.Audit.Away}
 }
 
 // overview answers 503 when nothing could be read, with the page all the same: it says what is wrong.
@@ -82,6 +83,11 @@ func (u *UI) readOverview(ctx context.Context) overviewPage {
 		func() {
 			p.Claims = panel(ctx, perOverview, func(ctx context.Context, n int) ([]lockrepo.Tenure, error) {
 				return u.cfg.Locks.StaleClaims(ctx, lockrepo.StaleFilter{Limit: n})
+			})
+		},
+		func() {
+			p.Effects = panel(ctx, perOverview, func(ctx context.Context, n int) ([]jobs.EffectInfo, error) {
+				return u.cfg.Jobs.Effects(ctx, jobs.EffectFilter{State: jobs.EffectUncertain, Limit: n})
 			})
 		},
 		func() { p.Holders, p.Late = u.readHolders(ctx) },

@@ -31,10 +31,20 @@ func Routes() []Route {
 			{Method: http.MethodGet, Pattern: "/ui/queue", Role: keys.Reader, serve: (*UI).queue},
 		},
 		lockRoutes(),
+		partRoutes(),
 	} {
 		all = append(all, part...)
 	}
 	return all
+}
+
+// partRoutes are what runs have done beyond the database: to other systems, and files.
+func partRoutes() []Route {
+	return []Route{
+		{Method: http.MethodGet, Pattern: "/ui/effects", Role: keys.Reader, serve: (*UI).effects},
+		{Method: http.MethodGet, Pattern: "/ui/artifacts", Role: keys.Reader, serve: (*UI).artifacts},
+		{Method: http.MethodGet, Pattern: "/ui/artifacts/{name}", Role: keys.Reader, serve: (*UI).artifact},
+	}
 }
 
 // lockRoutes are the overview, and what there is to see of locks.

@@ -37,6 +37,8 @@ func done(action string) string {
 		return "reran"
 	case "retry":
 		return "retried"
+	case "effect_decide":
+		return "decided an effect of"
 	case "cancel":
 		return "cancelled"
 	case "retire":

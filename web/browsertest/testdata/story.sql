@@ -67,3 +67,19 @@ values (now() - interval '3 h', 'kim', 'force_release', 'ledger-close', 17959699
        (now() - interval '1 d', 'kim', 'pause', null, null, 'invoices', null, 'tax rates change', '{"until": null}');
 insert into pawl.river_job (state, queue, kind, args, max_attempts, scheduled_at)
 values ('available', 'pawl', 'pawl.settle', '{}', 1, now() - interval '20 s');
+insert into pawl.periods (job, key, lock, state, start_at, end_at, scheduled_at, attempts, run, token, ended_at, origin, parent, shard, shard_no)
+select 'settle', '2026-09-16#' || n, 'job:settle#' || n, (array['complete', 'dead', 'open'])[1 + n % 3], '2026-09-16Z', '2026-09-17Z', now(), 1, null, null,
+       case when n % 3 < 2 then now() end, 'shard', '2026-09-16', n::text, n
+  from generate_series(0, 119) n;
+insert into pawl.effects (job, key, revision, effect, idempotency_key, state, request, error, run, token, operation, ended_at)
+values ('invoices', '2026-09-16', 1, 'payout/' || repeat('m', 150), 'invoices:2026-09-16/payout/' || repeat('m', 150), 'uncertain', '{"cents": 4200}',
+        repeat('e', 2000), gen_random_uuid(), 5, gen_random_uuid(), null),
+       ('invoices', '2026-09-16', 1, 'mail', 'invoices:2026-09-16/mail', 'intended', '1', null, gen_random_uuid(), 5, gen_random_uuid(), null),
+       ('settle', '2026-09-15', 1, 'mail', 'settle:2026-09-15/mail', 'done', '1', null, gen_random_uuid(), 1795969903000001, gen_random_uuid(), now()),
+       ('settle', '2026-09-15', 1, 'post', 'settle:2026-09-15/post', 'dropped', '1', null, gen_random_uuid(), 1795969903000001, gen_random_uuid(), now());
+insert into pawl.artifact_versions (name, version, lock, token, hash, size, file, holder, run, job, key, revision, operation, at, superseded_at, removed_at)
+select name, n, 'job:settle', 1795969903000000 + n, repeat('0123456789abcdef', 4), 1288490189::bigint * n, name || n, repeat('h', 255), '00000000-0000-4000-8000-000000000003', 'settle',
+       '2026-09-15', 1, gen_random_uuid(), now() - (4 - n) * interval '1 h', case when n < 3 then now() end, case when n < 2 then now() end
+  from unnest(array['statements/acme.csv', 'statements/' || repeat('w', 160)]) name, generate_series(1, 3) n;
+insert into pawl.artifacts (name, version, lock, token, hash, size, file, holder, at)
+select name, version, lock, token, hash, size, file, holder, at from pawl.artifact_versions where version = 3;

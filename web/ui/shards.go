@@ -1,0 +1,73 @@
+package ui
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"pawl/jobs"
+)
+
+// shardsPart is the shards of a period, in their order: all are added up, and some are shown.
+type shardsPart struct {
+	jobs.Shards
+	State  string // that is asked for; empty: all
+	States []shardCount
+	Rows   []jobs.ShardRecord
+	Next   string // the number after which the next page begins; empty: this is the last
+	Away   string
+}
+
+// shardCount is how many shards are in a state.
+type shardCount struct {
+	State string
+	Count int
+}
+
+// Any tells that there is something to show: most periods have no shards.
+func (p shardsPart) Any() bool { return p.Away != "" || len(p.Shards.Shards) > 0 }
+
+// wantedShards are the state and the place that the query names.
+func wantedShards(query url.Values) (state string, after int64, err error) {
+	if state = query.Get("shards"); state != "" && !slices.Contains(shardStates(), state) {
+		return "", 0, unknownState(state, shardStates())
+	}
+	after = -1
+	if query.Get("after") != "" {
+		after, err = number(query, "after")
+	}
+	return state, after, err
+}
+
+// shardStates are those that a shard may have, the worst first.
+func shardStates() []string {
+	return []string{"dead", "cancelled", "running", "open", "skipped", "complete"}
+}
+
+func (u *UI) readShards(ctx context.Context, job, key, state string, after int64) shardsPart {
+	ctx, cancel := context.WithTimeout(ctx, panelTimeout)
+	defer cancel()
+	all, err := u.cfg.Jobs.Shards(ctx, job, key, 0)
+	if err != nil {
+		return shardsPart{Away: reason(err)}
+	}
+	p := shardsPart{Shards: all, State: state}
+	counts := map[string]int{}
+	for _, s := range all.Shards {
+		counts[s.State]++
+		if int64(s.Index) > after && (state == "" || s.State == state) {
+			p.Rows = append(p.Rows, s)
+		}
+	}
+	for _, s := range shardStates() {
+		if counts[s] > 0 {
+			p.States = append(p.States, shardCount{s, counts[s]})
+		}
+	}
+	if len(p.Rows) > perPage {
+		p.Rows = p.Rows[:perPage]
+		p.Next = strconv.Itoa(p.Rows[perPage-1].Index)
+	}
+	return p
+}
