@@ -26,7 +26,7 @@ var large = flag.Int("large", 500_000, "finished runs in the history; from ten m
 const (
 	largeJobs    = 100
 	largeGoal    = 50 * time.Millisecond
-	largeBuffers = 2000 // of 8 KiB, for one question: half a million runs are 10,000 at least
+	largeBuffers = 6000 // of 8 KiB, for one question: half a million runs are 10,000 at least, and a page of all states reads 700 rows
 	largeAll     = 400  // and for each job when a list is about all: it asks each for a hundred rows of up to three kinds
 )
 

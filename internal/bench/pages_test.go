@@ -98,6 +98,10 @@ func places(run, key string) map[string][]string {
 		"/ui/keys":                       {"/ui/keys"},
 		"/ui/keys/create":                {"/ui/keys/create"},
 		"/ui/keys/{id}/revoke":           nil, // of a few keys
+		"/ui/effects":                    {"/ui/effects", "/ui/effects?state=uncertain", "/ui/effects?job=job7"},
+		"/ui/effects/{id}/decide":        nil, // of one effect
+		"/ui/artifacts":                  {"/ui/artifacts"},
+		"/ui/artifacts/{name}":           nil, // of one name's versions
 	}
 }
 
