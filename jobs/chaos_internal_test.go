@@ -85,14 +85,17 @@ func TestTheLanesDrainAfterAStorm(t *testing.T) {
 // The test above must be able to fail: without the backstop what died between fetch and start stays where it is.
 func TestWithoutTheBackstopAStormStrandsPeriods(t *testing.T) {
 	t.Parallel()
-	w := newWeather(t)
-	w.rain(*chaosFor, false)
-	left := w.drain()
-	t.Logf("%d periods are stranded", left)
-	if left == 0 {
-		t.Error("nothing is stranded: the storm proves nothing about the backstop")
+	for range 5 { // now and then a storm happens to leave nothing behind
+		w := newWeather(t)
+		w.rain(*chaosFor, false)
+		left := w.drain()
+		t.Logf("%d periods are stranded", left)
+		w.judge()
+		if left > 0 {
+			return
+		}
 	}
-	w.judge()
+	t.Error("nothing is ever stranded: the storms prove nothing about the backstop")
 }
 
 func newWeather(t *testing.T) *weather {

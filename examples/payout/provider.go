@@ -81,7 +81,7 @@ func (p *provider) pay(w http.ResponseWriter, r *http.Request) {
 			case <-p.closing:
 			}
 		}
-		time.Sleep(delay) //nolint:forbidigo // the provider takes its time
+		time.Sleep(delay) //nolint:forbidigo // real clock: the provider takes its time
 		a = p.book(key, x)
 	}
 	if lost {
