@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"pawl/lockrepo/keys"
+	"pawl/web/ui"
 )
 
 // api serves the lock API over a lock store.
@@ -68,7 +69,7 @@ func patternOf(escaped string) (string, apiPath, bool) {
 
 // ServeHTTP finds the route, lets the key in that it asks for, and answers what its handler refuses.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	pattern, path, ok := patternOf(escapedPath(r.URL))
+	pattern, path, ok := patternOf(ui.EscapedPath(r.URL))
 	routes := a.routes[pattern]
 	if !ok || len(routes) == 0 {
 		problem(w, r, a.cfg.BasePath, notFound, "Nothing is here: names of locks are percent-encoded, and no address ends in a slash.")

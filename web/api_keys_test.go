@@ -383,3 +383,17 @@ func TestTheWarningOfAnOpenServerEndsWithTheFirstKey(t *testing.T) {
 		}
 	}
 }
+
+// A browser sends its cookie by itself, also with a form of another site: the lock API doesn't know it.
+func TestTheCookieOfASignInOpensThePagesOnly(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, nil)
+	bearer := a.key(t, lockkeys.Key{Name: "ann", Role: lockkeys.Operator, CreatedBy: "test"})
+	cookie := []string{"Cookie", "pawl_key=" + bearer}
+	if page := a.ask(t, http.MethodGet, "/ui/locks", "", cookie...); page.status != http.StatusOK {
+		t.Fatalf("the page = %d, want 200", page.status)
+	}
+	a.ask(t, http.MethodPost, "/locks/x", `{"owner":"a","ttl_seconds":60}`, cookie...).is(t, http.StatusUnauthorized, "unauthorized")
+	a.ask(t, http.MethodGet, "/locks", "", cookie...).is(t, http.StatusUnauthorized, "unauthorized")
+	a.ask(t, http.MethodGet, "/api/overview", "", cookie...).is(t, http.StatusUnauthorized, "unauthorized")
+}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"pawl/web/ui"
 )
 
 // APIRoute is one row of the table of routes.
@@ -14,7 +16,7 @@ func APIRoutes() []APIRoute { return apiRoutes() }
 
 // RouteOf is the row of the table that a request fits; false where there is none.
 func RouteOf(r *http.Request) (APIRoute, bool) {
-	method, path := r.Method, escapedPath(r.URL)
+	method, path := r.Method, ui.EscapedPath(r.URL)
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}

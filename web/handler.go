@@ -64,15 +64,15 @@ func secured(next http.Handler) http.Handler {
 }
 
 // mounted serves mux and the lock API below base. What the mux would refuse or redirect by itself becomes a problem
-// document: no redirect is ever sent, so a path has one spelling.
+// document: no path is ever redirected to another spelling of it.
 func mounted(base string, mux *http.ServeMux, locks *api, pages *ui.UI) http.Handler {
 	mux.HandleFunc("GET /problems/{slug}", explain)
 	inner := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if locks.owns(escapedPath(r.URL)) {
+		if locks.owns(ui.EscapedPath(r.URL)) {
 			locks.ServeHTTP(w, r)
 			return
 		}
-		if pages != nil && ui.Owns(escapedPath(r.URL)) {
+		if pages != nil && ui.Owns(ui.EscapedPath(r.URL)) {
 			pages.ServeHTTP(w, r)
 			return
 		}

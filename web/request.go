@@ -3,7 +3,6 @@ package web
 import (
 	"crypto/rand"
 	"net/http"
-	"net/url"
 	"strings"
 )
 
@@ -54,14 +53,6 @@ func bounded(base string, next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// escapedPath is the path as it was sent: %2F stays apart from /, also beside bytes that should have been encoded.
-func escapedPath(u *url.URL) string {
-	if path, err := url.PathUnescape(u.RawPath); err == nil && u.RawPath != "" && path == u.Path {
-		return u.RawPath
-	}
-	return u.EscapedPath()
 }
 
 // instance is the address that was asked for.

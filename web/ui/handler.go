@@ -61,7 +61,7 @@ func (u *UI) broken(q *request) {
 }
 
 func (u *UI) dispatch(q *request) error {
-	path := escapedPath(q.r)
+	path := EscapedPath(q.r.URL)
 	route, args, allow := u.find(q.r.Method, path)
 	switch {
 	case route.serve == nil && len(allow) == 0:

@@ -63,13 +63,13 @@ func (u *UI) find(method, escaped string) (route Route, args map[string]string, 
 	return Route{}, nil, allow
 }
 
-// escapedPath is the path as it was sent. Who mounts the pages has taken the base off.
-func escapedPath(r *http.Request) string {
-	escaped := r.URL.EscapedPath()
-	if path, err := url.PathUnescape(r.URL.RawPath); err == nil && r.URL.RawPath != "" && path == r.URL.Path {
-		escaped = r.URL.RawPath
+// EscapedPath is the path as it was sent: %2F stays apart from /, also beside bytes that should have been encoded. Who
+// mounts the pages has taken the base off.
+func EscapedPath(u *url.URL) string {
+	if path, err := url.PathUnescape(u.RawPath); err == nil && u.RawPath != "" && path == u.Path {
+		return u.RawPath
 	}
-	return escaped
+	return u.EscapedPath()
 }
 
 // Owns tells whether a path, still percent-encoded and below the base, is a page's.
