@@ -45,7 +45,9 @@ large:
 screenshots:
 	cd web/browsertest && go run ./shots
 
-# Thirty rounds of each example instead of two: workers are killed and paused all the time.
+# Thirty rounds of each example instead of two, to docs/faults.md: workers are killed and paused all the time; a quarter of an
+# hour. SEED=1 takes another seed than the date.
+SEED ?= $(shell date +%Y%m%d)
 soak:
-	PAWL_SOAK=30 go test -count=1 -v -timeout 60m ./examples/payout ./examples/report
-	go test -count=1 -v -timeout 60m ./examples/leader ./examples/stock -rounds=30
+	go test -count=1 -v -p 1 -timeout 60m -run 'Once|Storm|Leader' ./examples/payout ./examples/report ./examples/stock ./examples/leader \
+		-rounds=30 -seed=$(SEED) -figures=../../docs/faults.md

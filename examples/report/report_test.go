@@ -6,20 +6,20 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"pawl/examples/internal/crew"
 	"pawl/internal/pgtest"
 	"pawl/jobs"
 )
 
 var (
-	rounds = flag.Int("rounds", 2, "how many storms; PAWL_SOAK says it too, and then they are others each time")
-	large  = flag.Int("large", 200_000, "invoices of the one large statement")
+	soak  = crew.NewSoak(flag.CommandLine)
+	large = flag.Int("large", 200_000, "invoices of the one large statement")
 )
 
 // TestMain is also the entry of the workers.
@@ -50,13 +50,10 @@ func storms(t *testing.T, seed uint64, variant string) result {
 
 func TestReadersSeeNoTornStaleOrMissingStatementInAStorm(t *testing.T) {
 	t.Parallel()
-	var kills, pauses, refusals int
-	var takeovers int64
-	first := uint64(0)
-	if n, err := strconv.Atoi(os.Getenv("PAWL_SOAK")); err == nil {
-		*rounds, first = n, uint64(time.Now().Unix()) //nolint:gosec // any will do
-	}
-	for seed := first; seed < first+uint64(*rounds); seed++ { //nolint:gosec // few
+	var faults crew.Faults
+	var statements int64
+	var reads int
+	for seed := range soak.Seeds() {
 		out := storms(t, seed, "")
 		if !out.OK {
 			t.Errorf("seed %d: %q", seed, out.Wrong)
@@ -64,9 +61,17 @@ func TestReadersSeeNoTornStaleOrMissingStatementInAStorm(t *testing.T) {
 		if out.Kills == 0 || out.Pauses == 0 || out.Takeovers == 0 || out.Reads < 100 || out.Statements < 120 {
 			t.Errorf("seed %d: it was no storm: %+v", seed, out)
 		}
-		kills, pauses, takeovers, refusals = kills+out.Kills, pauses+out.Pauses, takeovers+out.Takeovers, refusals+int(out.Refusals)
+		faults.Add(crew.Faults{Kills: out.Kills, Pauses: out.Pauses, Takeovers: int(out.Takeovers), Refusals: int(out.Refusals)})
+		statements, reads = statements+out.Statements, reads+out.Reads
 	}
-	t.Logf("%d rounds: %d kills, %d pauses, %d takeovers, %d refusals", *rounds, kills, pauses, takeovers, refusals)
+	t.Logf("%d rounds: %+v", soak.Rounds, faults)
+	if t.Failed() {
+		return
+	}
+	right := fmt.Sprintf("%d statements, %d reads of them, none torn, stale, missing or wrong", statements, reads)
+	if err := soak.Record("report", faults, right); err != nil {
+		t.Error(err)
+	}
 }
 
 // The test above must be able to fail. A storm may spare one.

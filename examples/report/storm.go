@@ -28,7 +28,7 @@ const (
 type task struct{ holder, lock, key string }
 
 func (s *storm) blow(ctx context.Context) error {
-	for kill := s.rng.IntN(2) == 0; ; kill = !kill {
+	for kill := s.rng.IntN(2) == 0; ; {
 		if rest(ctx, time.Duration(100+s.rng.IntN(600))*time.Millisecond) != nil {
 			return nil //nolint:nilerr // the work is done
 		}
@@ -48,6 +48,7 @@ func (s *storm) blow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		kill = !kill // each in its turn, however often nobody was at work
 	}
 }
 
