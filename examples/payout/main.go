@@ -42,6 +42,10 @@ func command(ctx context.Context, args []string, out, say io.Writer) int {
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
+	if flags.NArg() > 0 {
+		_, _ = fmt.Fprintf(say, "payout: %q is no flag: see -h\n", flags.Arg(0))
+		return 2
+	}
 	if o.rounds < 1 || o.rounds > 1000 || o.merchants < 10 || o.merchants > 100_000 {
 		_, _ = fmt.Fprintln(say, "payout: use 1 to 1000 rounds and 10 to 100000 merchants")
 		return 2

@@ -34,6 +34,10 @@ func main() {
 	flag.Uint64Var(&r.seed, "seed", uint64(time.Now().UnixNano()), "of the storm") //nolint:gosec // any will do
 	flag.StringVar(&r.variant, "broken", "", "publish in a way that is wrong, rename or unguarded, and see it found out")
 	flag.Parse()
+	if err := usable(r); err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(2)
+	}
 	r.in.months = 6
 	if verbose {
 		r.log = os.Stderr
@@ -53,11 +57,22 @@ func main() {
 	}
 }
 
+func usable(r *round) error {
+	switch {
+	case flag.NArg() > 0:
+		return fmt.Errorf("%q is no flag: see -h", flag.Arg(0))
+	case r.in.tenants < 1 || r.in.tenants > 99:
+		return fmt.Errorf("-tenants is %d: use 1 to 99", r.in.tenants)
+	case r.in.invoices < 1 || r.in.invoices > 1_000_000:
+		return fmt.Errorf("-invoices is %d: use 1 to 1000000", r.in.invoices)
+	case r.variant != "" && r.variant != renameOnly && r.variant != unguarded:
+		return fmt.Errorf("-broken is %q: use %s or %s", r.variant, renameOnly, unguarded)
+	}
+	return nil
+}
+
 // alone runs the round on a Postgres of its own.
 func alone(ctx context.Context, r *round, told func(result)) (out result, err error) {
-	if r.in.tenants < 1 || r.in.tenants > 99 {
-		return out, fmt.Errorf("-tenants is %d: use 1 to 99", r.in.tenants)
-	}
 	server, err := pgdev.Start(ctx, pgdev.Options{})
 	if err != nil {
 		return out, err

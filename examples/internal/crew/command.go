@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 )
 
@@ -27,6 +28,10 @@ func Command(play func(ctx context.Context, f Flags, log *slog.Logger) (report a
 	flag.BoolVar(&f.Broken, "broken", false, "play the variant without its fence, which the check must find")
 	flag.Uint64Var(&f.Seed, "seed", 0, "seed of the faults; 0 takes the clock")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "%q is no flag: see -h\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if f.Seed == 0 {
 		f.Seed = uint64(time.Now().UnixNano()) //nolint:gosec // any number will do
 	}
@@ -34,7 +39,7 @@ func Command(play func(ctx context.Context, f Flags, log *slog.Logger) (report a
 	if !f.JSON {
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	report, ok, err := play(ctx, f, log)
 	stop()
 	if err != nil {
