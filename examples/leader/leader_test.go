@@ -3,7 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
-	"log/slog"
+	"io"
 	"os"
 	"testing"
 
@@ -22,7 +22,7 @@ func TestNoStepIsDoneByALeaderThatWasSucceeded(t *testing.T) {
 	var faults crew.Faults
 	var steps, leaders int
 	for seed := range soak.Seeds() {
-		r, err := play(t.Context(), seed, false, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		r, err := play(t.Context(), crew.Quiet(seed, t.Output()), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func TestNoStepIsDoneByALeaderThatWasSucceeded(t *testing.T) {
 // The same check finds what a lock alone lets through.
 func TestALeaderWithoutAGuardIsCaught(t *testing.T) {
 	t.Parallel()
-	r, err := play(t.Context(), 1, true, slog.New(slog.DiscardHandler))
+	r, err := play(t.Context(), crew.Quiet(1, io.Discard), true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 func play(t *testing.T, args ...string) (r result, code int) {
 	t.Helper()
 	var out, said bytes.Buffer
-	code = command(t.Context(), append(args, "--exit", "--json"), &out, &said)
+	code = example().Command(t.Context(), append(args, "--exit", "--json"), &out, &said)
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatalf("exit code %d, printed %q: %s", code, out.String(), said.String())
 	}

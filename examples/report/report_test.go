@@ -38,7 +38,7 @@ func storms(t *testing.T, seed uint64, variant string) result {
 	t.Helper()
 	r := &round{
 		url: pgtest.URL(t), dir: t.TempDir(), in: input{tenants: 10, months: 6, invoices: 100, first: firstMonth(6)},
-		pace: 60 * time.Millisecond, seed: seed, variant: variant, log: io.Discard,
+		pace: 60 * time.Millisecond, seed: seed, variant: variant, log: io.Discard, say: t.Logf,
 	}
 	out, err := r.run(t.Context())
 	if err != nil {
@@ -61,7 +61,7 @@ func TestReadersSeeNoTornStaleOrMissingStatementInAStorm(t *testing.T) {
 		if out.Kills == 0 || out.Pauses == 0 || out.Takeovers == 0 || out.Reads < 100 || out.Statements < 120 {
 			t.Errorf("seed %d: it was no storm: %+v", seed, out)
 		}
-		faults.Add(crew.Faults{Kills: out.Kills, Pauses: out.Pauses, Takeovers: int(out.Takeovers), Refusals: int(out.Refusals)})
+		faults.Add(out.Faults)
 		statements, reads = statements+out.Statements, reads+out.Reads
 	}
 	t.Logf("%d rounds: %+v", soak.Rounds, faults)

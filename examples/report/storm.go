@@ -78,6 +78,7 @@ func (s *storm) kill(i int) (err error) {
 		return err
 	}
 	s.kills++
+	s.say("killed %s", s.crew[i].name)
 	s.crew[i], err = s.hire(s.crew[i].name)
 	return err
 }
@@ -88,6 +89,7 @@ func (s *storm) pause(ctx context.Context, i int, at task) error {
 		return err
 	}
 	s.pauses++
+	s.say("paused %s", s.crew[i].name)
 	longest, cancel := context.WithTimeout(ctx, longestPause)
 	defer cancel()
 	for ahead := false; !ahead && rest(longest, 50*time.Millisecond) == nil; {

@@ -3,6 +3,7 @@ package crew
 import (
 	"flag"
 	"fmt"
+	"io"
 	"iter"
 	"os"
 	"slices"
@@ -24,6 +25,11 @@ func NewSoak(flags *flag.FlagSet) *Soak {
 	flags.Uint64Var(&s.Seed, "seed", 1, "the first round's")
 	flags.StringVar(&s.file, "figures", "", "the file whose table of examples gets what the rounds have come to")
 	return s
+}
+
+// Quiet are the flags of a play in a test, which says what happens to say.
+func Quiet(seed uint64, say io.Writer) Flags {
+	return Flags{Exit: true, JSON: true, Seed: seed, out: io.Discard, say: say}
 }
 
 // Seeds are those of all rounds.
