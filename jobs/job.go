@@ -89,6 +89,7 @@ type Job struct {
 	Concurrency   Concurrency      // how many runs may work at once on what its key names, of all jobs that name it; default no limit
 	Shards        int              // a period's work is parted into so many, 1 to 10000, each run by Func under a lock of its own: see Run.Shard; default 0, none
 	ShardKeys     ShardKeys        // or lists their keys for each period, such as its tenants
+	ShardsBy      string           // how ShardKeys lists them, for people: a difference of it is one of the definition
 	Reduce        Reduce           // with shards: writes what completes the period when all of them are complete; default nothing
 	Func          Func             // required, unless it is Elsewhere
 
