@@ -29,11 +29,13 @@ func (r *reader) checkJob(f *File, job *Job, path string) {
 		r.warn(Note, path+".on_dead", "hold_next with retries.max 0: one failure holds the job until somebody acts.")
 	}
 	r.checkParams(job, path)
+	r.checkShards(f, job, path)
 	switch c := job.Concurrency; {
+	case c.Key.faulty:
 	case c.Key.HasSecret():
 		r.bad(path+".concurrency.key", "has a secret, which everybody could read. Write the value itself.")
-	case job.concurrency().Unknown(job.params(), false) != "":
-		r.bad(path+".concurrency.key", "has {{…}} of what a key can't hold. Write {{period.key}} or {{params.NAME}}.")
+	case job.concurrency().Unknown(job.params(), job.Shards != nil) != "":
+		r.bad(path+".concurrency.key", "has {{…}} of what a key can't hold. Write {{period.key}}, {{params.NAME}} or, in a job with shards, {{shard.key}}.")
 	case len(c.Key.String()) > 200:
 		r.bad(path+".concurrency.key", "is too long. Write at most 200 bytes.")
 	}

@@ -12,6 +12,10 @@ import (
 
 // read sets v to what n says. f is v's field.
 func (r *reader) read(v reflect.Value, n *node, path string, f field) {
+	if f.typ == shardsType {
+		r.readShards(v, n, path)
+		return
+	}
 	switch v.Kind() {
 	case reflect.Struct:
 		if f.typ != textType && f.typ != rowsType {
@@ -210,7 +214,7 @@ func octal(text string) bool {
 
 // text returns n's text with its templates and secrets parsed.
 func (r *reader) text(n *node, path string, f field) Text {
-	x := texter{values: f.text == "both", params: r.params[jobOf(path)], env: r.env, dir: r.dir}
+	x := texter{values: f.text == "both", params: r.params[jobOf(path)], shards: r.shards[jobOf(path)], whole: ofWhole(path), env: r.env, dir: r.dir}
 	t, faults := x.parse(n.text)
 	t.faulty = len(faults) > 0
 	for _, fault := range faults {

@@ -65,4 +65,5 @@ var (
 	sizeType     = reflect.TypeFor[Size]()
 	rowsType     = reflect.TypeFor[Rows]()
 	causeType    = reflect.TypeFor[Cause]()
+	shardsType   = reflect.TypeFor[*Shards]()
 )

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -50,6 +51,9 @@ func (j *Job) Load(h Host) (jobs.Job, error) {
 	}
 	if err != nil {
 		return out, fmt.Errorf("%s.%s: %w", j.Name, j.Kind, err)
+	}
+	if err := j.part(&out, h); err != nil {
+		return out, fmt.Errorf("%s.%w", j.Name, err)
 	}
 	return out, out.Check()
 }
@@ -107,10 +111,27 @@ func (j *Job) sql(h Host) kinds.SQL {
 		Isolation: map[string]pgx.TxIsoLevel{"repeatable_read": pgx.RepeatableRead}[s.Isolation],
 	}
 	out.Isolation = cmp.Or(out.Isolation, pgx.ReadCommitted)
-	if s.Database != "" && s.Database != "pawl" {
-		out.Database = h.Databases[s.Database]
-	}
+	out.Database = h.database(s.Database)
 	return out
+}
+
+// database is one of the file's own, nil for pawl's.
+func (h Host) database(name string) *pgxpool.Pool {
+	if name == "" || name == "pawl" {
+		return nil
+	}
+	return h.Databases[name]
+}
+
+// Databases are the names of those of the file's own databases that the job uses.
+func (j *Job) Databases() (names []string) {
+	if j.SQL != nil {
+		names = append(names, j.SQL.Database)
+	}
+	if j.Shards != nil {
+		names = append(names, j.Shards.Database)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" || name == "pawl" })
 }
 
 func (j *Job) command(h Host) kinds.Command {
@@ -165,8 +186,8 @@ func (r *reader) checkLoad(job *Job, path string) {
 		return
 	}
 	h := Host{Guardian: []string{"guardian"}, Databases: map[string]*pgxpool.Pool{}}
-	if job.SQL != nil {
-		h.Databases[job.SQL.Database] = &pgxpool.Pool{} // only that there is one counts
+	for _, name := range job.Databases() {
+		h.Databases[name] = &pgxpool.Pool{} // only that there is one counts
 	}
 	_, err := job.Load(h)
 	var kind *kinds.ConfigError

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -114,6 +115,8 @@ func describe(f field) string {
 		return "condition"
 	case causeType:
 		return "status code or `connect`"
+	case shardsType:
+		return "number, 1 to " + strconv.Itoa(mostShards) + ", list of: text, or map (" + heading(f.typ) + ")"
 	case textType:
 		return map[string]string{"both": "text with templates and secrets", "secrets": "text with secrets"}[f.text]
 	}

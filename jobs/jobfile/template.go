@@ -25,6 +25,8 @@ type fault struct {
 type texter struct {
 	values bool     // templates may be in it
 	params []string // the declared names
+	shards bool     // the job has some
+	whole  bool     // it is of a run for the whole period
 	env    func(string) string
 	dir    string // where the paths of secrets start
 }
@@ -84,19 +86,29 @@ func (x texter) piece(s string) (p part, size int, problem string) {
 // checkValue says what is wrong with the name of a template, or nothing.
 func (x texter) checkValue(name string) string {
 	param, isParam := strings.CutPrefix(name, "params.")
+	isShard := slices.Contains(shardValues(), name)
 	switch {
 	case !x.values:
 		return fmt.Sprintf(`"{{%s}}": a template can't be used here. Write the value itself, or a secret.`, name)
+	case isShard && !x.shards:
+		return fmt.Sprintf(`"{{%s}}": the job has no shards. Write shards: 16, or shards: [north, south], or leave the template out.`, name)
+	case isShard && x.whole:
+		return fmt.Sprintf(`"{{%s}}": this runs for the whole period, and in no shard. Leave the template out.`, name)
+	case isShard:
+		return ""
 	case isParam && slices.Contains(x.params, param), slices.Contains(values(), name):
 		return ""
 	case isParam:
 		return fmt.Sprintf(`"{{%s}}": params.%s is not declared.%s`, name, param, nearest.DidYouMean(param, x.params))
 	}
-	known := values()
+	known := append(values(), shardValues()...)
 	for _, p := range x.params {
 		known = append(known, "params."+p)
 	}
 	hint := nearest.DidYouMean(name, known)
+	if before, _, _ := strings.Cut(name, "."); hint == "" && before == "shard" {
+		hint = " Use " + strings.Join(shardValues(), ", ") + "."
+	}
 	if hint == "" {
 		hint = " Use one of " + strings.Join(values(), ", ") + ", params.NAME."
 	}

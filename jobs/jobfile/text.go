@@ -30,6 +30,9 @@ func values() []string {
 	}
 }
 
+// shardValues are those of a shard's run.
+func shardValues() []string { return []string{"shard.key", "shard.index", "shard.count"} }
+
 // String returns the text as it was written, without any secret's value.
 func (t Text) String() string { return t.source }
 

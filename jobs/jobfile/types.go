@@ -89,6 +89,8 @@ type Job struct {
 	Grace       time.Duration `yaml:"grace" default:"30s" min:"1s" max:"1d" doc:"How long a run that was told to stop may go on before its token is revoked."`
 	Retries     Retries       `yaml:"retries" doc:"Runs after the first. Errors and crashes count, drains don't."`
 	Concurrency Concurrency   `yaml:"concurrency" doc:"How many runs may work at once on what a key names, of all jobs that write the same key."`
+	Shards      *Shards       `yaml:"shards" doc:"Parts each period among so many runs, which work at once, each under a lock of its own: a number, a list of keys, or a statement that lists them."`
+	Reduce      *Reduce       `yaml:"reduce" doc:"With shards: SQL that completes the period once all of them are complete."`
 	OnDead      string        `yaml:"on_dead" default:"alert" enum:"alert pause hold_next" doc:"When a period has used up its runs: only alert, pause the job, or hold its next periods (for chained settlements)."`
 
 	Alerts    []string         `yaml:"alerts" doc:"The channels that are told of its events."`
@@ -128,7 +130,7 @@ type Retries struct {
 
 // Concurrency bounds the runs that work at once.
 type Concurrency struct {
-	Key   Text `yaml:"key,required" text:"both" doc:"What is limited, such as report:{{params.tenant}}. Of the values only params and period.key can be used. Its permits are the locks KEY#0, KEY#1 and so on."`
+	Key   Text `yaml:"key,required" text:"both" doc:"What is limited, such as report:{{params.tenant}}. Of the values only params, period.key and, in a job with shards, shard.key can be used. Its permits are the locks KEY#0, KEY#1 and so on."`
 	Limit int  `yaml:"limit,required" min:"1" max:"1000" doc:"How many permits there are. A run that finds none is tried again some seconds later, which costs no attempt."`
 }
 

@@ -9,8 +9,9 @@ import (
 )
 
 // Text is a value with templates in it, which may hold secrets. Expand returns it with value's answer for the name of
-// each template: period.key, period.start, period.end, period.offset, scheduled_at, run.id, run.attempt, run.revision
-// or params.NAME, of jobs.Job.Params. Times are RFC 3339, in the job's time zone.
+// each template: period.key, period.start, period.end, period.offset, scheduled_at, run.id, run.attempt, run.revision,
+// in a shard shard.key, shard.index (from 0) and shard.count, or params.NAME, of jobs.Job.Params. Times are RFC 3339, in the
+// job's time zone.
 type Text interface {
 	Expand(value func(name string) string) string
 }
@@ -42,6 +43,12 @@ func values(run *jobs.Run) func(name string) string {
 			return strconv.Itoa(run.Attempt)
 		case "run.revision":
 			return strconv.Itoa(run.Revision)
+		case "shard.key":
+			return run.Shard.Key
+		case "shard.index":
+			return strconv.Itoa(run.Shard.Index)
+		case "shard.count":
+			return strconv.Itoa(run.Shard.Count)
 		}
 		param, _ := strings.CutPrefix(name, "params.")
 		return run.Params.Text(param)
