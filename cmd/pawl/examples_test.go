@@ -74,6 +74,10 @@ func TestTheExampleOfShardsRuns(t *testing.T) {
 	if got := answer(t, db, parts); got != "true 3" {
 		t.Errorf("its shards have said %s", got)
 	}
+	north := answer(t, db, `select key from pawl.runs where key like '%#north'`)
+	if code, out, said := runPawl(t, "job", "output", "statements", north, "--database-url", db); code != codeOK || !strings.HasPrefix(out, "statements of north on ") {
+		t.Errorf("exit code %d: %s%s", code, out, said)
+	}
 	if got := answer(t, db, `select count(*) || ' ' || min(regions) from statements_by_day`); got != "1 3" {
 		t.Errorf("it is reduced to %s", got)
 	}

@@ -39,7 +39,7 @@ func TestTheReferenceHasEveryField(t *testing.T) {
 	}
 }
 
-// TestTheReferencesExamplesAreRight parses each YAML block of docs/jobfile.md.
+// TestTheReferencesExamplesAreRight parses each YAML block of docs/jobfile.md, and the jobs of docs/shards.md.
 func TestTheReferencesExamplesAreRight(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile(referencePath)
@@ -50,7 +50,15 @@ func TestTheReferencesExamplesAreRight(t *testing.T) {
 	if len(blocks) < 3 {
 		t.Fatalf("docs/jobfile.md has %d examples", len(blocks))
 	}
-	for i, block := range blocks {
+	page, err := os.ReadFile("../../docs/shards.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, whole, found := strings.Cut(string(page), "```yaml\njobs:\n")
+	if !found {
+		t.Fatal("docs/shards.md has no jobs")
+	}
+	for i, block := range append(blocks, whole) {
 		source, _, _ := strings.Cut(block, "```")
 		if !strings.HasPrefix(source, "version:") {
 			source = "version: 1\ndefaults: {owner: us, timezone: UTC}\njobs:\n" + source

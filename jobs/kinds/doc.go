@@ -9,5 +9,6 @@
 //     Arguments are bound, never pasted into the text.
 //   - An HTTP request is sent at least once, with an idempotency key that stays the same until the receiver has
 //     definitely refused it. It never leaves the host that it was meant for.
+//   - A statement that lists a period's shards only reads; SQL that reduces them commits with the period's completion.
 //   - Whatever a command or an answer says, memory is bounded, and the beginning and the end are kept.
 package kinds
