@@ -15,9 +15,24 @@ import (
 var sqlTemplate = regexp.MustCompile(`\{\{\s*(period|run|params|shard)\.|\{\{\s*scheduled_at|\$\{(?i:env|file):`)
 
 func (r *reader) checkSQL(f *File, sql *SQL, path string) {
-	sql.Text = r.sqlText(sql.Statement, sql.File, path)
+	r.checkText(path, sql.Statement, sql.File, &sql.Text)
 	if r.checkDatabase(f, sql.Database, path+".database") && sql.Database != "pawl" && sql.Transaction == "single" {
 		r.bad(path+".transaction", "single is only possible in database pawl, where the guard is. Write transaction: per_statement.")
+	}
+}
+
+// checkText checks that SQL text is there, once, and sets it.
+func (r *reader) checkText(path, statement, file string, to *string) {
+	written, beside := r.written(path+".statement"), r.written(path+".file")
+	switch {
+	case written == beside:
+		r.bad(path, "needs exactly one of statement and file.")
+	case beside && file != "":
+		r.readSQL(file, to, path+".file")
+	case written:
+		if *to = statement; sqlTemplate.MatchString(statement) {
+			r.bad(path+".statement", "template inside SQL text is not allowed; use args.")
+		}
 	}
 }
 
@@ -31,25 +46,8 @@ func (r *reader) checkDatabase(f *File, name, path string) bool {
 	return false
 }
 
-// sqlText is the SQL text that a block has written out, or in a file.
-func (r *reader) sqlText(statement, file, path string) (text string) {
-	here, there := r.written(path+".statement"), r.written(path+".file")
-	switch {
-	case here == there:
-		r.bad(path, "needs exactly one of statement and file.")
-	case there && file != "":
-		return r.readSQL(file, path+".file")
-	case here:
-		if sqlTemplate.MatchString(statement) {
-			r.bad(path+".statement", "template inside SQL text is not allowed; use args.")
-		}
-		return statement
-	}
-	return ""
-}
-
 // readSQL reads the SQL text that stands beside the job file.
-func (r *reader) readSQL(file, path string) (text string) {
+func (r *reader) readSQL(file string, to *string, path string) {
 	name := file
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(r.dir, name)
@@ -57,17 +55,16 @@ func (r *reader) readSQL(file, path string) (text string) {
 	b, err := os.ReadFile(name)
 	if err != nil {
 		r.bad(path, "%q can't be read: %s.", file, cause(err))
-		return ""
+		return
 	}
-	text = string(b)
+	*to = string(b)
 	if at := sqlTemplate.FindIndex(b); at != nil {
-		line := 1 + strings.Count(text[:at[0]], "\n")
+		line := 1 + strings.Count((*to)[:at[0]], "\n")
 		r.bad(path, "template inside SQL text is not allowed (%s, line %d); use args.", file, line)
 	}
-	if strings.TrimSpace(text) == "" {
+	if strings.TrimSpace(*to) == "" {
 		r.bad(path, "%q is empty. Write the SQL text into it.", file)
 	}
-	return text
 }
 
 func (r *reader) checkCommand(job *Job, c *Command, path string) {

@@ -45,7 +45,7 @@ func (r *reader) checkCut(f *File, s *Shards, path string) {
 	case s.form == list:
 		r.checkShardKeys(s.Keys, path)
 	case s.form == mapping:
-		s.Text = r.sqlText(s.Statement, s.File, path)
+		r.checkText(path, s.Statement, s.File, &s.Text)
 		r.checkDatabase(f, s.Database, path+".database")
 		if s.Text != "" {
 			_, err := kinds.ShardKeys{Text: s.Text, Args: s.Args}.Func()
@@ -68,7 +68,7 @@ func (r *reader) checkReduce(job *Job, path string) {
 	if job.Shards == nil && !r.shards[jobOf(path)] {
 		r.say(Error, r.where(path).key, path, "is for jobs with shards. Write shards: 16, or shards: [north, south], or remove it.")
 	}
-	job.Reduce.Text = r.sqlText(job.Reduce.Statement, job.Reduce.File, path)
+	r.checkText(path, job.Reduce.Statement, job.Reduce.File, &job.Reduce.Text)
 	if job.Reduce.Text != "" {
 		_, err := job.Reduce.load()
 		r.kindError(path, err)
