@@ -144,7 +144,7 @@ func (m *making) done(ctx context.Context, response any) (json.RawMessage, error
 // instead is what may be done about a request that has changed.
 func (m *making) instead() string {
 	if m.e.state == EffectDone {
-		return fmt.Sprintf("; it is done, and is sent as it is now by: pawl job rerun %s %s --repeat-effects", m.run.Job, m.run.Period.Key)
+		return fmt.Sprintf("; it is done: change it back and retry; or, if it must be done once more as it is now, pawl job cancel %s %s and pawl job rerun --repeat-effects", m.run.Job, m.run.Period.Key)
 	}
 	return fmt.Sprintf("; change it back, or say what has become of the first with: pawl effects decide %d", m.e.id)
 }

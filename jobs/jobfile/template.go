@@ -78,6 +78,7 @@ func (x texter) piece(s string) (p part, size int, problem string) {
 		return p, len(s), `a "${" has no "}". Write ${env:NAME} or ${file:PATH}.`
 	}
 	p.secret, problem = x.secret(inside)
+	p.written = s[:len(inside)+3]
 	return p, len(inside) + 3, problem
 }
 
