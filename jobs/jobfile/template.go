@@ -24,6 +24,7 @@ type fault struct {
 // texter parses texts: it knows what a text may hold, and resolves secrets.
 type texter struct {
 	values bool     // templates may be in it
+	more   []string // names besides
 	params []string // the declared names
 	env    func(string) string
 	dir    string // where the paths of secrets start
@@ -88,18 +89,19 @@ func (x texter) checkValue(name string) string {
 	switch {
 	case !x.values:
 		return fmt.Sprintf(`"{{%s}}": a template can't be used here. Write the value itself, or a secret.`, name)
-	case isParam && slices.Contains(x.params, param), slices.Contains(values(), name):
+	case isParam && slices.Contains(x.params, param), slices.Contains(values(), name), slices.Contains(x.more, name):
 		return ""
 	case isParam:
 		return fmt.Sprintf(`"{{%s}}": params.%s is not declared.%s`, name, param, nearest.DidYouMean(param, x.params))
 	}
-	known := values()
+	names := append(values(), x.more...)
+	known := slices.Clone(names)
 	for _, p := range x.params {
 		known = append(known, "params."+p)
 	}
 	hint := nearest.DidYouMean(name, known)
 	if hint == "" {
-		hint = " Use one of " + strings.Join(values(), ", ") + ", params.NAME."
+		hint = " Use one of " + strings.Join(names, ", ") + ", params.NAME."
 	}
 	return fmt.Sprintf(`"{{%s}}" is not a value.%s`, name, hint)
 }

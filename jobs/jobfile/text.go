@@ -23,6 +23,11 @@ type part struct {
 	secret  func() string // a func, so that no printer reaches its result
 }
 
+// more are the names besides that a template may have in a field whose tag text is that.
+func more(text string) []string {
+	return map[string][]string{"probe": {"effect.key"}, "window": {"from", "to"}}[text]
+}
+
 // values are the names that a template may have, besides params.NAME.
 func values() []string {
 	return []string{
