@@ -79,7 +79,7 @@ func (r *Run) effect(ctx context.Context) (sender string, revision, refused int,
 }
 
 const sentEffectsSQL = `
-select request, effect from pawl.effects where job = $1 and key = $2 and revision = $3 and state = 'done' order by id`
+select request, effect, idempotency_key, try from pawl.effects where job = $1 and key = $2 and revision = $3 and state = 'done' order by id`
 
 // RerunEffects lists what a [Rerun] of the period with RepeatEffects would send again, as far as the job's definition
 // says it, and what [Run.Effect] has on record as done. It changes nothing, and returns the errors of Rerun.
@@ -100,9 +100,20 @@ func RerunEffects(ctx context.Context, pool *pgxpool.Pool, job, key string) (eff
 		if err != nil {
 			return err
 		}
-		var request, name string
-		_, err = pgx.ForEachRow(rows, []any{&request, &name}, func() error {
-			effects = append(effects, Effect{shortened(request), effectKey(last.sendsAs, key, last.revision+1, 0) + "/" + name})
+		var request, name, sent string
+		var try int
+		_, err = pgx.ForEachRow(rows, []any{&request, &name, &sent, &try}, func() error {
+			again := effectKey(last.sendsAs, key, last.revision+1, 0) + "/" + name
+			for _, own := range []string{key, key + "#" + name} { // it is the only one of the period, or of a shard
+				if sent != effectKey(last.sendsAs, own, last.keyRev, try-1) {
+					continue
+				}
+				if len(p.Sends) > 0 { // listed as it is now
+					return nil
+				}
+				again = effectKey(last.sendsAs, own, last.revision+1, 0)
+			}
+			effects = append(effects, Effect{shortened(request), again})
 			return nil
 		})
 		return err

@@ -51,7 +51,7 @@ type Need struct{ Job string }
 type Job struct {
 	Name          string        // ^[a-z][a-z0-9_-]{0,62}$; its periods are known by it
 	RenameFrom    string        // the name that the job had: all that is stored under it goes on under Name, see docs/jobfile.md
-	Kind          string        // for people: command, sql, http or "", which is Go
+	Kind          string        // for people: command, sql, http, reconcile or "", which is Go
 	Badge         string        // how its work is fenced, in words, for people
 	Owner         string        // the team that is asked about it; shown on page, alert and lock
 	Schedule      string        // see package schedule: five fields, @every, @daily …, @at, @manual

@@ -189,3 +189,44 @@ func TestAShardSendsUnderAKeyOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// The journal tells the shards' effects apart, and a rerun makes none of them again unless it is meant to.
+func TestTheOnlyEffectOfAShardHasTheShardsKey(t *testing.T) {
+	t.Parallel()
+	pool, r := pgtest.New(t), &receiver{}
+	job := once("notify", func(ctx context.Context, run *jobs.Run) error {
+		_, err := run.EffectOf(ctx, jobs.EffectConfig{Key: "request", Only: true, Request: run.Shard.Key, Send: func(ctx context.Context, key string) (any, error) {
+			if own, err := run.EffectKey(ctx); err != nil || own != key {
+				t.Errorf("sent under %q, and the run's key is %q, %v", key, own, err)
+			}
+			return r.pay(key, 100)
+		}})
+		return err
+	})
+	job.ShardKeys = func(context.Context, *jobs.Run) ([]string, error) { return []string{"north", "south"}, nil }
+	start(t, jobs.Config{Pool: pool}, job)
+	const whole = `select count(*) from pawl.periods where job = $1 and parent is null and state = 'complete'`
+	until(t, pool, 1, whole, "notify")
+	key := daysAgo(0).Format(time.DateOnly)
+	rerun := func(repeat bool) {
+		t.Helper()
+		if _, err := jobs.Rerun(t.Context(), pool, "notify", key, jobs.RerunConfig{Actor: "ann", Reason: "late", RepeatEffects: repeat}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rerun(false)
+	until(t, pool, 2, whole, "notify")
+	sends, err := jobs.RerunEffects(t.Context(), pool, "notify", key)
+	if err != nil || len(sends) != 2 {
+		t.Fatalf("a rerun would send %+v, %v", sends, err)
+	}
+	rerun(true)
+	until(t, pool, 3, whole, "notify")
+	k := "notify:" + key
+	got, want := r.keys(), []string{k + "#north", k + "#south", sends[0].Key, sends[1].Key}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) || !slices.Contains(want, k+":rev-3#south") {
+		t.Errorf("sent with %q, want %q", got, want)
+	}
+}

@@ -12,7 +12,7 @@ import (
 )
 
 // sqlTemplate matches a template or secret in SQL text; '{{1,2}}' is an array there.
-var sqlTemplate = regexp.MustCompile(`\{\{\s*(period|run|params|shard)\.|\{\{\s*scheduled_at|\$\{(?i:env|file):`)
+var sqlTemplate = regexp.MustCompile(`\{\{\s*(period|run|params|shard)\.|\{\{\s*scheduled_at|\{\{\s*(from|to)\s*\}\}|\$\{(?i:env|file):`)
 
 func (r *reader) checkSQL(f *File, sql *SQL, path string) {
 	r.checkText(path, sql.Statement, sql.File, &sql.Text)

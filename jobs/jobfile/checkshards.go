@@ -25,6 +25,9 @@ func (r *reader) checkShards(f *File, job *Job, path string) {
 		return
 	}
 	r.checkCut(f, job.Shards, path+".shards")
+	if job.Kind == "reconcile" {
+		r.say(Error, r.where(path+".shards").key, path+".shards", "a job of kind reconcile compares everything at once. Remove it.")
+	}
 	most := longestLock
 	if job.Overlap == "allow" {
 		most = longestLockAllow

@@ -42,6 +42,10 @@ func (j *Job) Load(h Host) (jobs.Job, error) {
 		badge = http
 		out.Sends = []string{j.HTTP.Method + " " + withoutPassword(j.HTTP.URL.String())}
 		out.Func, err = http.Func()
+	case j.Reconcile != nil:
+		reconcile := j.reconcile(h)
+		badge = reconcile
+		out.Func, err = reconcile.Func()
 	case j.Go != nil:
 		out.Func = h.Handlers[j.Go.Handler]
 		out.Elsewhere = out.Func == nil
@@ -128,6 +132,9 @@ func (j *Job) Databases() (names []string) {
 	if j.SQL != nil {
 		names = append(names, j.SQL.Database)
 	}
+	if j.Reconcile != nil && j.Reconcile.SQL != nil {
+		names = append(names, j.Reconcile.SQL.Database)
+	}
 	if j.Shards != nil {
 		names = append(names, j.Shards.Database)
 	}
@@ -151,8 +158,15 @@ func (j *Job) http() kinds.HTTP {
 	h := j.HTTP
 	out := kinds.HTTP{
 		Method: h.Method, URL: h.URL, Headers: texts(h.Headers), Body: kinds.Body{JSON: h.Body.JSON},
-		Expect:  kinds.Answer{Status: h.Expect.Status, Pointer: h.Expect.JSON.Pointer, Equals: h.Expect.JSON.Equals},
+		Expect:  h.Expect.answer(),
 		RetryOn: []string{}, OnTimeout: h.OnTimeout, MaxResponse: int64(h.MaxResponse),
+		KeyLifetime: h.KeyLifetime, ValidFor: h.ValidFor,
+	}
+	if h.KeyLifetime == NoTimeout {
+		out.KeyLifetime = jobs.NoKeys
+	}
+	if p := h.Probe; p != nil {
+		out.Probe = &kinds.Probe{Method: p.Method, URL: p.URL, Headers: texts(p.Headers), Expect: p.Expect.answer(), Absent: p.Absent}
 	}
 	if !h.Body.Text.IsZero() {
 		out.Body.Text = h.Body.Text
@@ -161,6 +175,10 @@ func (j *Job) http() kinds.HTTP {
 		out.RetryOn = append(out.RetryOn, string(cause))
 	}
 	return out
+}
+
+func (n HTTPNeed) answer() kinds.Answer {
+	return kinds.Answer{Status: n.Status, Pointer: n.JSON.Pointer, Equals: n.JSON.Equals}
 }
 
 func texts(m map[string]Text) map[string]kinds.Text {

@@ -92,7 +92,7 @@ func heading(typ reflect.Type) string {
 	where := map[string]string{
 		"File": "The file", "Channel": "channels.NAME", "Database": "databases.NAME", "Job": "jobs[]", "Need": "needs[]",
 		"SQLNeed": "sql.expect", "HTTPNeed": "http.expect", "JSONNeed": "http.expect.json", "Param": "params.NAME",
-		"Output": "command.output", "Body": "http.body",
+		"Output": "command.output", "Body": "http.body", "Probe": "http.probe", "ReceiptRows": "reconcile.sql", "ReceiptPages": "reconcile.http", "Compare": "reconcile.compare[]",
 	}
 	if name, ok := where[typ.Name()]; ok {
 		return name
@@ -126,7 +126,7 @@ func describe(f field) string {
 	case shardsType:
 		return "number, 1 to " + strconv.Itoa(mostShards) + ", list of: text, or map (" + heading(f.typ) + ")"
 	case textType:
-		return map[string]string{"both": "text with templates and secrets", "secrets": "text with secrets"}[f.text]
+		return map[string]string{"both": "text with templates and secrets", "secrets": "text with secrets", "probe": "text with templates, `{{effect.key}}` and secrets", "window": "text with templates, `{{from}}`, `{{to}}` and secrets"}[f.text]
 	}
 	switch f.typ.Kind() {
 	case reflect.Slice:

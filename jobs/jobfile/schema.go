@@ -16,9 +16,9 @@ func Schema() []byte {
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "pawl job file"
 	job := defs["Job"].(object)
-	for _, kind := range []string{"command", "sql", "http", "go"} {
+	for _, kind := range kindNames() {
 		others := []any{}
-		for _, other := range []string{"command", "sql", "http", "go"} {
+		for _, other := range kindNames() {
 			if other != kind {
 				others = append(others, object{"required": []string{other}})
 			}

@@ -24,6 +24,7 @@ type fault struct {
 // texter parses texts: it knows what a text may hold, and resolves secrets.
 type texter struct {
 	values bool     // templates may be in it
+	more   []string // names besides
 	params []string // the declared names
 	shards bool     // the job has some
 	whole  bool     // it is of a run for the whole period
@@ -80,6 +81,7 @@ func (x texter) piece(s string) (p part, size int, problem string) {
 		return p, len(s), `a "${" has no "}". Write ${env:NAME} or ${file:PATH}.`
 	}
 	p.secret, problem = x.secret(inside)
+	p.written = s[:len(inside)+3]
 	return p, len(inside) + 3, problem
 }
 
@@ -96,12 +98,13 @@ func (x texter) checkValue(name string) string {
 		return fmt.Sprintf(`"{{%s}}": this runs for the whole period, and in no shard. Leave the template out.`, name)
 	case isShard:
 		return ""
-	case isParam && slices.Contains(x.params, param), slices.Contains(values(), name):
+	case isParam && slices.Contains(x.params, param), slices.Contains(values(), name), slices.Contains(x.more, name):
 		return ""
 	case isParam:
 		return fmt.Sprintf(`"{{%s}}": params.%s is not declared.%s`, name, param, nearest.DidYouMean(param, x.params))
 	}
-	known := append(values(), shardValues()...)
+	names := append(values(), x.more...)
+	known := append(slices.Clone(names), shardValues()...)
 	for _, p := range x.params {
 		known = append(known, "params."+p)
 	}
@@ -110,7 +113,7 @@ func (x texter) checkValue(name string) string {
 		hint = " Use " + strings.Join(shardValues(), ", ") + "."
 	}
 	if hint == "" {
-		hint = " Use one of " + strings.Join(values(), ", ") + ", params.NAME."
+		hint = " Use one of " + strings.Join(names, ", ") + ", params.NAME."
 	}
 	return fmt.Sprintf(`"{{%s}}" is not a value.%s`, name, hint)
 }

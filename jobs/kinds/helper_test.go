@@ -175,7 +175,14 @@ func exec(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
 // template is a Text of a test's: {{name}} is a template.
 type template string
 
+// secret is what ${secret} stands for in a template.
+const secret = "s3cret-value"
+
 func (x template) Expand(value func(string) string) string {
+	return strings.ReplaceAll(x.Show(value), "${secret}", secret)
+}
+
+func (x template) Show(value func(string) string) string {
 	var b strings.Builder
 	rest := string(x)
 	for {
