@@ -84,13 +84,15 @@ func (l *lines) String() string {
 }
 
 // start starts a runner with a job, and stops it when the test ends or when stop is called.
-func start(t *testing.T, cfg jobs.Config, j jobs.Job) (stop func() error) {
+func start(t *testing.T, cfg jobs.Config, all ...jobs.Job) (stop func() error) {
 	t.Helper()
 	said := &lines{}
 	cfg.Logger = slog.New(slog.NewTextHandler(said, nil))
 	r, err := jobs.New(cfg)
-	if err == nil {
-		err = r.Add(j)
+	for _, j := range all {
+		if err == nil {
+			err = r.Add(j)
+		}
 	}
 	if err != nil {
 		t.Fatal(err)
