@@ -16,10 +16,12 @@ func TestWhatIsDoneWithAnEffectDependsOnWhatIsRecordedAlone(t *testing.T) {
 	until := retry
 	until.ValidUntil = now
 	e := func(state string, age time.Duration) entry {
-		return entry{state: state, request: "r", operation: "theirs", at: now.Add(-age)}
+		return entry{state: state, request: "r", operation: "theirs", sends: 1, at: now.Add(-age)}
 	}
 	changed, mine, past := e(EffectIntended, 0), e(EffectIntended, 0), e(EffectFailed, 0)
 	changed.request, mine.operation, past.validUntil = "other", "mine", &now
+	unsent, over := e(EffectIntended, 48*time.Hour), e(EffectIntended, 0)
+	unsent.request, unsent.sends, over.sends, over.validUntil = "other", 0, 0, &now
 	for name, c := range map[string]struct {
 		c    EffectConfig
 		e    entry
@@ -38,6 +40,9 @@ func TestWhatIsDoneWithAnEffectDependsOnWhatIsRecordedAlone(t *testing.T) {
 		"intended, no keys":               {none, e(EffectIntended, 0), stepPerson},
 		"intended by this call":           {none, mine, stepAgain},
 		"intended, forgotten":             {retry, e(EffectIntended, time.Hour), stepPerson},
+		"never sent":                      {ask, unsent, stepUnsent},
+		"never sent, no keys":             {none, unsent, stepUnsent},
+		"never sent, valid no more":       {retry, over, stepExpired},
 		"uncertain":                       {retry, e(EffectUncertain, time.Minute), stepAgain},
 		"uncertain, valid no more":        {until, e(EffectUncertain, time.Minute), stepPerson},
 		"intended, the receiver is asked": {probe, e(EffectIntended, time.Minute), stepProbe},

@@ -165,8 +165,8 @@ jobs:
 	if want := (jobfile.Retries{Max: 0, MinDelay: 30 * time.Second, MaxDelay: 2 * time.Hour}); b.Retries != want {
 		t.Errorf("b.Retries = %+v, want %+v: field by field", b.Retries, want)
 	}
-	if n := len(f.Channels["ops"].On); n != 11 {
-		t.Errorf("a channel without on: gets %d events, want all 11", n)
+	if n := len(f.Channels["ops"].On); n != 12 {
+		t.Errorf("a channel without on: gets %d events, want all 12", n)
 	}
 }
 

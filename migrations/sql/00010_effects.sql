@@ -42,6 +42,7 @@ create table pawl.effect_differences (
     detail          text,
     first_at        timestamptz not null default clock_timestamp(),
     last_at         timestamptz not null default clock_timestamp(),
+    noted_at        timestamptz,                    -- since when there is an event of it
     primary key (job, idempotency_key)
 );
 
