@@ -113,3 +113,35 @@ func TestAnEffectIsValidForSoLongFromItsFirstIntentOn(t *testing.T) {
 		t.Errorf("sent %d times, recorded %+v", len(r.keys()), e)
 	}
 }
+
+// A rerun that can't go on is cancelled and followed by another; what has never been complete is owed, not rerun.
+func TestOnlyWhatWasCompleteIsRerunAfterItWasCancelled(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	start(t, jobs.Config{Pool: pool}, once("good", func(_ context.Context, run *jobs.Run) error {
+		if run.Revision == 2 {
+			return jobs.ErrNoRetry
+		}
+		return nil
+	}), once("bad", func(context.Context, *jobs.Run) error { return jobs.ErrNoRetry }))
+	until(t, pool, 1, completeSQL, "good")
+	until(t, pool, 1, deadSQL, "bad")
+	key, c := keyOf(t, pool, "good"), jobs.RerunConfig{Actor: "ann", Reason: "once more", RepeatEffects: true}
+	if _, err := jobs.Rerun(t.Context(), pool, "good", key, c); err != nil {
+		t.Fatal(err)
+	}
+	until(t, pool, 1, deadSQL, "good")
+	for _, job := range []string{"good", "bad"} {
+		if err := jobs.Cancel(t.Context(), pool, job, key, "ann", "it can't go on"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var state *jobs.PeriodStateError
+	if _, err := jobs.Rerun(t.Context(), pool, "bad", key, c); !errors.As(err, &state) {
+		t.Errorf("what was never complete: %v", err)
+	}
+	if revision, err := jobs.Rerun(t.Context(), pool, "good", key, c); err != nil || revision != 3 {
+		t.Errorf("what was complete: revision %d, %v", revision, err)
+	}
+	until(t, pool, 2, completeSQL, "good")
+}

@@ -56,6 +56,23 @@ func TestWhatIsDoneWithAnEffectDependsOnWhatIsRecordedAlone(t *testing.T) {
 	}
 }
 
+// Who sees that it differs may not see what it is.
+func TestAChangedRequestIsToldByItsPlaces(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string][2]string{
+		"it":               {`1`, `2`},
+		"/body/a~1b, /url": {`{"url":"x","body":{"a/b":1,"c":2}}`, `{"url":"y","body":{"a/b":2,"c":2}}`},
+		"/list/1/x":        {`{"list":[1,{"x":1}]}`, `{"list":[1,{"x":null}]}`},
+		"/list":            {`{"list":[1]}`, `{"list":[1,2]}`},
+		"/body":            {`{"method":"POST","body":"100 cents"}`, `{"method":"POST","body":{"cents":100}}`},
+		"/a, /b, /c, more": {`{"a":1,"b":1,"c":1}`, `{"d":1}`},
+	} {
+		if got := changes(c[0], c[1]); got != want {
+			t.Errorf("%s and %s: %s, want %s", c[0], c[1], got, want)
+		}
+	}
+}
+
 func TestTheKeyOfAnEffectHasNeitherTokenNorAttempt(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]struct{ revision, refused int }{

@@ -53,7 +53,7 @@ func (r *Run) EffectOf(ctx context.Context, c EffectConfig) (response json.RawMe
 	case stepDropped:
 		return nil, m.fail(false, fmt.Errorf("%w: %s", ErrDropped, e.reason))
 	case stepChanged:
-		return nil, m.fail(false, fmt.Errorf("%w: it was %s, now it is %s%s", ErrOtherRequest, shortened(e.request), shortened(request), m.instead()))
+		return nil, m.fail(false, fmt.Errorf("%w: %s%s", ErrOtherRequest, changes(e.request, request), m.instead()))
 	case stepExpired:
 		err := fmt.Errorf("%w: it was valid until %s", ErrExpired, c.deadline(e).UTC().Format(time.RFC3339))
 		if e.state == EffectIntended { // and nothing was sent

@@ -148,6 +148,11 @@ jobs:
 	if posts != 2 || len(keys) != 2 {
 		t.Errorf("%d requests, paid %q: want one for each period, though a reply was lost", posts, keys)
 	}
+	period := journal(t, pool)[0].Key
+	sends, err := jobs.RerunEffects(t.Context(), pool, "x", period)
+	if want := (jobs.Effect{Request: "POST " + x.URL + "/payouts", Key: "x:" + period + ":rev-2"}); err != nil || len(sends) != 1 || sends[0] != want {
+		t.Errorf("a rerun that repeats lists %+v, %v, want %+v alone", sends, err, want)
+	}
 	owe("list", 1)
 	same(t, unmatched(t, pool), map[string]string{"x:token-42": `stray: {"cents":100,"key":"x:token-42"}`})
 	until(t, pool, 2, `select count(*) from pawl.effects where matched_at is not null`)

@@ -121,10 +121,14 @@ func TestAQueryThatIsNoneOfReceiptsSaysWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(query, func(t *testing.T) {
 			t.Parallel()
-			pool := pgtest.New(t)
-			exec(t, pool, `create sequence s`)
-			if r := compared(t, pool, kinds.Reconcile{SQL: &kinds.ReceiptRows{Text: query}}); r.State != "failed" || !strings.Contains(r.Error, words) {
-				t.Errorf("%s %q, want %q", r.State, r.Error, words)
+			other := pgtest.New(t)
+			exec(t, other, `create sequence s`)
+			for name, database := range map[string]*pgxpool.Pool{"pawl's own": nil, "another": other} {
+				pool := pgtest.New(t)
+				exec(t, pool, `create sequence s`)
+				if r := compared(t, pool, kinds.Reconcile{SQL: &kinds.ReceiptRows{Text: query, Database: database}}); r.State != "failed" || !strings.Contains(r.Error, words) {
+					t.Errorf("%s: %s %q, want %q", name, r.State, r.Error, words)
+				}
 			}
 		})
 	}
