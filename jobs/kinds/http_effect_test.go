@@ -235,7 +235,7 @@ func TestEachShardHasARequestOfItsOwn(t *testing.T) {
 	until(t, pool, 1, `select count(*) from pawl.periods where state = 'complete' and parent is null`)
 	keys := x.keys()
 	slices.Sort(keys)
-	if len(keys) != 2 || !strings.HasSuffix(keys[0], "/eu") || !strings.HasSuffix(keys[1], "/us") {
+	if len(keys) != 2 || !strings.HasSuffix(keys[0], "#eu") || !strings.HasSuffix(keys[1], "#us") {
 		t.Errorf("keys %q", keys)
 	}
 }
