@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,7 +61,7 @@ func TestPsqlRunsThePrintedStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := pgtest.Empty(t)
-	psql := exec.CommandContext(t.Context(), filepath.Join(pgtest.Server(t).BinDir(), "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", url)
+	psql := exec.CommandContext(t.Context(), "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", url)
 	psql.Stdin = strings.NewReader(ddl.String())
 	if out, err := psql.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

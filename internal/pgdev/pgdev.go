@@ -123,9 +123,6 @@ func (s *Server) Pid() int {
 	return s.proc.Pid()
 }
 
-// BinDir is the directory of the Postgres binaries in use.
-func (s *Server) BinDir() string { return s.bin }
-
 // DataDir is the server's data directory.
 func (s *Server) DataDir() string { return filepath.Join(s.home.dir, "data") }
 
