@@ -63,6 +63,9 @@ func open(ctx context.Context, o Options, fill func(context.Context, *Server) er
 	if err != nil {
 		return nil, err
 	}
+	if err := cred.reach(bin); err != nil {
+		return nil, fmt.Errorf("pgdev: binaries: %w", err)
+	}
 	h, err := openHome(ctx, o.Dir, cred)
 	if err != nil {
 		return nil, fmt.Errorf("pgdev: %w", err)
