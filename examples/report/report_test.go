@@ -61,10 +61,13 @@ func TestReadersSeeNoTornStaleOrMissingStatementInAStorm(t *testing.T) {
 		if !out.OK {
 			t.Errorf("seed %d: %q", seed, out.Wrong)
 		}
-		if out.Kills == 0 || out.Pauses == 0 || out.Takeovers == 0 || out.Reads < 100 || out.Statements < 120 {
+		if out.Takeovers == 0 || out.Reads < 100 || out.Statements < 120 {
 			t.Errorf("seed %d: it was no storm: %+v", seed, out)
 		}
 		kills, pauses, takeovers, refusals = kills+out.Kills, pauses+out.Pauses, takeovers+out.Takeovers, refusals+int(out.Refusals)
+	}
+	if kills == 0 || pauses == 0 { // a round may draw none of one kind
+		t.Errorf("%d kills, %d pauses", kills, pauses)
 	}
 	t.Logf("%d rounds: %d kills, %d pauses, %d takeovers, %d refusals", *rounds, kills, pauses, takeovers, refusals)
 }
