@@ -1,4 +1,4 @@
-.PHONY: check test lint fmt bench model mutants faults large soak screenshots
+.PHONY: check test lint fmt bench model mutants versions faults large soak screenshots
 
 # Everything that a change must pass; CI runs the same script.
 check:
@@ -27,6 +27,10 @@ model:
 # make mutants NAME=guard-off tries one.
 mutants:
 	go run ./internal/mutants $(NAME)
+
+# The tests that touch SQL on Postgres 14 to 18, fetched from npm; three quarters of an hour. make versions ONLY="14 18" takes two.
+versions:
+	.ci/versions $(ONLY)
 
 # Every fault five times, to docs/faults.md, and a long storm over the lanes; two minutes or so. FAULTS=-faults.seed=7 takes
 # another seed than the date.

@@ -58,11 +58,14 @@ func TestReadersSeeNoTornStaleOrMissingStatementInAStorm(t *testing.T) {
 		if !out.OK {
 			t.Errorf("seed %d: %q", seed, out.Wrong)
 		}
-		if out.Kills == 0 || out.Pauses == 0 || out.Takeovers == 0 || out.Reads < 100 || out.Statements < 120 {
+		if out.Takeovers == 0 || out.Reads < 100 || out.Statements < 120 {
 			t.Errorf("seed %d: it was no storm: %+v", seed, out)
 		}
 		faults.Add(out.Faults)
 		statements, reads = statements+out.Statements, reads+out.Reads
+	}
+	if faults.Kills == 0 || faults.Pauses == 0 { // a round may be over before the second of them
+		t.Errorf("%d kills, %d pauses", faults.Kills, faults.Pauses)
 	}
 	t.Logf("%d rounds: %+v", soak.Rounds, faults)
 	if t.Failed() {
