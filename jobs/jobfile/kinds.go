@@ -28,7 +28,8 @@ type Command struct {
 	Dir        string          `yaml:"dir" unset:"the server's" doc:"The working directory."`
 	Env        map[string]Text `yaml:"env" text:"both" doc:"Environment variables, besides the PAWL_ ones that every command gets."`
 	InheritEnv bool            `yaml:"inherit_env" default:"false" doc:"Also passes on the server's own environment; else only PATH, HOME and TMPDIR."`
-	Grace      time.Duration   `yaml:"grace" unset:"the job's grace" min:"1s" max:"1d" doc:"On timeout or drain: TERM to the process group, this much later KILL. When the lease is lost, at most a third of ttl."`
+	Grace      time.Duration   `yaml:"grace" unset:"the job's grace" min:"1s" max:"1d" doc:"On timeout or drain (on_drain): TERM to the process group, this much later KILL. When the lease is lost, at most a third of ttl."`
+	OnDrain    string          `yaml:"on_drain" default:"stop" enum:"stop finish" doc:"What a shutdown of the server means: TERM at once and grace to end, or first the server's --grace to finish, then TERM and two seconds. Either costs no attempt."`
 	Output     Output          `yaml:"output" doc:"What is kept of its output."`
 	Exit       map[int]string  `yaml:"exit" default:"{0: complete}" enum:"complete retry skip error" doc:"What exit codes mean. Every other code is an error."`
 }

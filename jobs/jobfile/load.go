@@ -144,7 +144,7 @@ func (j *Job) Databases() (names []string) {
 func (j *Job) command(h Host) kinds.Command {
 	c := j.Command
 	out := kinds.Command{
-		Guardian: h.Guardian, Shell: c.Shell, Dir: c.Dir, Env: texts(c.Env), InheritEnv: c.InheritEnv, Grace: c.Grace,
+		Guardian: h.Guardian, Shell: c.Shell, Dir: c.Dir, Env: texts(c.Env), InheritEnv: c.InheritEnv, Grace: c.Grace, OnDrain: c.OnDrain,
 		Output: kinds.Capture{Max: int64(c.Output.Max), Keep: c.Output.Keep, Progress: c.Output.Progress},
 		Exit:   c.Exit,
 	}

@@ -132,6 +132,7 @@ jobs:
 		{"on_timeout", b.HTTP.OnTimeout, "uncertain"},
 		{"max_response", b.HTTP.MaxResponse, jobfile.Size(256 << 10)},
 		{"grace of a command", c.Command.Grace, 30 * time.Second},
+		{"on_drain", c.Command.OnDrain, "stop"},
 		{"exit", c.Command.Exit, map[int]string{0: "complete", 3: "retry"}},
 		{"output", c.Command.Output, jobfile.Output{Max: 1 << 20, Keep: "head_tail"}},
 		{"handler", d.Go.Handler, "d"},

@@ -82,6 +82,9 @@ func (c Command) follow(ctx context.Context, run *jobs.Run, p *guardian.Process)
 	defer tick.Stop()
 	var kill <-chan time.Time
 	told, ended, draining := deadline(run), ctx.Done(), run.Draining()
+	if c.OnDrain == DrainFinish {
+		draining = nil
+	}
 	var spare time.Duration // what is left when KILL is sent: for the end, and for the output
 	stop := func(why error) {
 		if stopped = why; kill == nil {
