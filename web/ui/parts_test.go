@@ -165,7 +165,7 @@ func TestArtifactsAreListedWithTheirVersions(t *testing.T) {
 		}
 	}
 	if _, err := pool.Exec(t.Context(), `
-insert into pawl.artifact_versions select 'many', n, lock, token, hash, size, file, holder, run, job, key, revision, operation, at, null, null from pawl.artifact_versions, generate_series(1, 250) n where version = 1;
+insert into pawl.artifact_versions select 'many', n, lock, token, hash, size, file, holder, run, job, key, revision, operation, at, now(), null from pawl.artifact_versions, generate_series(1, 250) n where version = 1;
 insert into pawl.artifacts select 'name' || n, version, lock, token, hash, size, file, holder, at from pawl.artifacts, generate_series(1, 250) n;
 insert into pawl.artifact_versions select 'name' || n, version, lock, token, hash, size, file, holder, run, job, key, revision, operation, at, null, null from pawl.artifact_versions, generate_series(1, 250) n
  where name = 'statements/acme.csv' and version = 2`); err != nil {
