@@ -55,6 +55,9 @@ func (u *UI) messagePage(ctx context.Context, q *request, verb string) (*actPage
 	if err != nil {
 		return nil, err
 	}
+	if _, err := u.live(ctx, m.Outbox); err != nil {
+		return nil, err
+	}
 	back := crumb{addr("ui", "outbox"), "Outbox"}
 	of := "message " + strconv.FormatInt(m.Seq, 10) + " of " + m.MessageKey
 	a := &actPage{

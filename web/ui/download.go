@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"path"
 	"strconv"
@@ -23,7 +24,7 @@ type Artifacts interface {
 // of ours, whatever policy a program sets that mounts the pages.
 func (u *UI) download(q *request) error {
 	version, ok := place(q.args["version"])
-	if !ok || version == 0 || jobs.CheckArtifactName(q.args["name"]) != nil {
+	if !ok || version == 0 || version == math.MaxInt64 || jobs.CheckArtifactName(q.args["name"]) != nil {
 		return notFound("There is no such version.")
 	}
 	if u.cfg.Artifacts == nil {
