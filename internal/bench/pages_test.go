@@ -66,42 +66,47 @@ analyze`
 // places are the pages, by the pattern of their route, as people ask for them beside a long history.
 func places(run, key string) map[string][]string {
 	return map[string][]string{
-		"/":                              {"/"},
-		"/ui/static/{hash}/{file}":       nil,
-		"/ui/sign-in":                    nil,
-		"/ui/audit.csv":                  nil, // all of it is asked for
-		"/ui/locks":                      {"/ui/locks", "/ui/locks?state=held", "/ui/locks?state=stale", "/ui/locks?state=free", "/ui/locks?q=shop/00001", "/ui/locks?q=nobody"},
-		"/ui/locks/{name}":               {"/ui/locks/shop%2F0000100", "/ui/locks/job:job7", "/ui/locks/job:job7?span=7d"},
-		"/ui/locks/{name}/release":       {"/ui/locks/shop%2F0000100/release"},
-		"/ui/stale-claims":               {"/ui/stale-claims", "/ui/stale-claims?open=1", "/ui/stale-claims?lock=shop/0000100"},
-		"/ui/refusals":                   {"/ui/refusals", "/ui/refusals?lock=shop/0000007", "/ui/refusals?holder=host/7/abc", "/ui/refusals?kind=passed"},
-		"/ui/jobs":                       {"/ui/jobs", "/ui/jobs?state=trouble"},
-		"/ui/jobs/{job}":                 {"/ui/jobs/job7"},
-		"/ui/jobs/pause":                 {"/ui/jobs/pause"},
-		"/ui/jobs/resume":                {"/ui/jobs/resume"},
-		"/ui/jobs/{job}/pause":           {"/ui/jobs/job7/pause"},
-		"/ui/jobs/{job}/resume":          {"/ui/jobs/job99/resume"},
-		"/ui/jobs/{job}/run":             {"/ui/jobs/job7/run"},
-		"/ui/jobs/{job}/backfill":        {"/ui/jobs/job7/backfill", "/ui/jobs/job7/backfill?from=2026-09-01&to=2026-09-30"},
-		"/ui/periods":                    {"/ui/periods", "/ui/periods?state=dead"},
-		"/ui/periods/{job}":              {"/ui/periods/job7", "/ui/periods/job7?state=missed"},
-		"/ui/periods/{job}/{key}":        {"/ui/periods/job7/" + key},
-		"/ui/periods/{job}/{key}/rerun":  {"/ui/periods/job7/" + key + "/rerun"},
-		"/ui/periods/{job}/{key}/retry":  {"/ui/periods/job7/" + key + "/retry"},
-		"/ui/periods/{job}/{key}/cancel": {"/ui/periods/job7/" + key + "/cancel"},
-		"/ui/runs":                       {"/ui/runs", "/ui/runs?state=failed", "/ui/runs?job=job7", "/ui/runs?job=job7&state=lost", "/ui/runs?holder=host/1/abc", "/ui/runs?holder=nobody", "/ui/runs?from=2026-01-01&to=2026-12-31"},
-		"/ui/runs/{id}":                  {"/ui/runs/" + run},
-		"/ui/queue":                      {"/ui/queue"},
-		"/ui/approvals":                  {"/ui/approvals", "/ui/approvals?state=all"},
-		"/ui/approvals/{id}":             {"/ui/approvals/7"},
-		"/ui/audit":                      {"/ui/audit", "/ui/audit?actor=key7", "/ui/audit?action=pause", "/ui/audit?lock=shop/0000100", "/ui/audit?job=job7&action=pause"},
-		"/ui/keys":                       {"/ui/keys"},
-		"/ui/keys/create":                {"/ui/keys/create"},
-		"/ui/keys/{id}/revoke":           nil, // of a few keys
-		"/ui/effects":                    {"/ui/effects", "/ui/effects?state=uncertain", "/ui/effects?job=job7"},
-		"/ui/effects/{id}/decide":        nil, // of one effect
-		"/ui/artifacts":                  {"/ui/artifacts"},
-		"/ui/artifacts/{name}":           nil, // of one name's versions
+		"/":                                       {"/"},
+		"/ui/static/{hash}/{file}":                nil,
+		"/ui/sign-in":                             nil,
+		"/ui/audit.csv":                           nil, // all of it is asked for
+		"/ui/locks":                               {"/ui/locks", "/ui/locks?state=held", "/ui/locks?state=stale", "/ui/locks?state=free", "/ui/locks?q=shop/00001", "/ui/locks?q=nobody"},
+		"/ui/locks/{name}":                        {"/ui/locks/shop%2F0000100", "/ui/locks/job:job7", "/ui/locks/job:job7?span=7d"},
+		"/ui/locks/{name}/release":                {"/ui/locks/shop%2F0000100/release"},
+		"/ui/stale-claims":                        {"/ui/stale-claims", "/ui/stale-claims?open=1", "/ui/stale-claims?lock=shop/0000100"},
+		"/ui/refusals":                            {"/ui/refusals", "/ui/refusals?lock=shop/0000007", "/ui/refusals?holder=host/7/abc", "/ui/refusals?kind=passed"},
+		"/ui/jobs":                                {"/ui/jobs", "/ui/jobs?state=trouble"},
+		"/ui/jobs/{job}":                          {"/ui/jobs/job7"},
+		"/ui/jobs/pause":                          {"/ui/jobs/pause"},
+		"/ui/jobs/resume":                         {"/ui/jobs/resume"},
+		"/ui/jobs/{job}/pause":                    {"/ui/jobs/job7/pause"},
+		"/ui/jobs/{job}/resume":                   {"/ui/jobs/job99/resume"},
+		"/ui/jobs/{job}/run":                      {"/ui/jobs/job7/run"},
+		"/ui/jobs/{job}/retry":                    {"/ui/jobs/job7/retry"},
+		"/ui/jobs/{job}/backfill":                 {"/ui/jobs/job7/backfill", "/ui/jobs/job7/backfill?from=2026-09-01&to=2026-09-30"},
+		"/ui/periods":                             {"/ui/periods", "/ui/periods?state=dead"},
+		"/ui/periods/{job}":                       {"/ui/periods/job7", "/ui/periods/job7?state=missed"},
+		"/ui/periods/{job}/{key}":                 {"/ui/periods/job7/" + key},
+		"/ui/periods/{job}/{key}/rerun":           {"/ui/periods/job7/" + key + "/rerun"},
+		"/ui/periods/{job}/{key}/retry":           {"/ui/periods/job7/" + key + "/retry"},
+		"/ui/periods/{job}/{key}/cancel":          {"/ui/periods/job7/" + key + "/cancel"},
+		"/ui/runs":                                {"/ui/runs", "/ui/runs?state=failed", "/ui/runs?job=job7", "/ui/runs?job=job7&state=lost", "/ui/runs?holder=host/1/abc", "/ui/runs?holder=nobody", "/ui/runs?from=2026-01-01&to=2026-12-31"},
+		"/ui/runs/{id}":                           {"/ui/runs/" + run},
+		"/ui/queue":                               {"/ui/queue"},
+		"/ui/approvals":                           {"/ui/approvals", "/ui/approvals?state=all"},
+		"/ui/approvals/{id}":                      {"/ui/approvals/7"},
+		"/ui/audit":                               {"/ui/audit", "/ui/audit?actor=key7", "/ui/audit?action=pause", "/ui/audit?lock=shop/0000100", "/ui/audit?job=job7&action=pause"},
+		"/ui/keys":                                {"/ui/keys"},
+		"/ui/keys/create":                         {"/ui/keys/create"},
+		"/ui/keys/{id}/revoke":                    nil, // of a few keys
+		"/ui/effects":                             {"/ui/effects", "/ui/effects?state=uncertain", "/ui/effects?state=unmatched", "/ui/effects?job=job7"},
+		"/ui/outbox":                              {"/ui/outbox", "/ui/outbox?state=waiting", "/ui/outbox?outbox=job7"},
+		"/ui/outbox/{job}/{key}/retry":            nil, // of one message
+		"/ui/outbox/{job}/{key}/drop":             nil,
+		"/ui/effects/{id}/decide":                 nil, // of one effect
+		"/ui/artifacts":                           {"/ui/artifacts"},
+		"/ui/artifacts/{name}":                    nil, // of one name's versions
+		"/ui/artifacts/{name}/versions/{version}": nil, // no page
 	}
 }
 
