@@ -98,7 +98,9 @@ func TestTheBarCountsWhatAnApproverMayDecide(t *testing.T) {
 		}
 	}
 	ask("bob")
-	bar := func(who string) string { return between(t, s.get(t, who, "/ui/locks").body, `href="/ui/approvals">`, "</a>") }
+	bar := func(who string) string {
+		return between(t, s.get(t, who, "/ui/locks").body, `href="/ui/approvals">`, "</a>")
+	}
 	eventually(t, "who may approve is told", func() bool { return strings.Contains(bar("cas"), `<b class="count">1<`) })
 	for who, want := range map[string]string{"ann": "Approvals", "eve": "Approvals", "bob": "Approvals"} { // may not; may not; has asked
 		if got := bar(who); got != want {
@@ -132,4 +134,3 @@ values ('00000000-0000-4000-8000-00000000000f', 'settle', '2026-09-17', 1, 1, 'j
 	got.lacks(t, "by worker-7", "by worker-0#0", "and others")
 	send(t, http.MethodGet, srv.URL+"/ui/runs/00000000-0000-4000-8000-000000000004").lacks(t, "It did not begin")
 }
-
