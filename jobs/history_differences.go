@@ -41,7 +41,7 @@ const differencesSQL = `
 select d.job, d.idempotency_key, d.kind, d.effect, coalesce(d.detail, '') as detail, d.first_at, d.last_at,
        coalesce(e.key, '') as key, coalesce(e.effect, '') as name, coalesce(e.state, '') as state,
        coalesce((select p.state from pawl.periods p where p.job = e.job and p.key = e.key order by p.revision desc limit 1), '') as period
-  from pawl.effect_differences d left join pawl.effects e on e.id = d.effect
+  from pawl.effect_differences d left join lateral (select * from pawl.effects x where x.id = d.effect limit 1) e on true
  where (@job::text = '' or d.job = @job) and (@key::text = '' or e.key = @key)
    and (@at::timestamptz is null or (d.first_at, d.job, d.idempotency_key) > (@at, @lastjob, @lastkey))
  order by d.first_at, d.job, d.idempotency_key limit @limit`
