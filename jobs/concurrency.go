@@ -19,14 +19,17 @@ type Concurrency struct {
 	Limit int    // 1 to 1000; 0 is no limit
 }
 
-const permitEvery = 3 * time.Second // jittered
+const (
+	permitEvery  = 3 * time.Second            // jittered
+	waitsForSlot = "jobs: waits for a slot: " // begins the error of a run that found no permit
+)
 
 var placeholder = regexp.MustCompile(`\{\{\s*([a-z_.0-9]*)\s*\}\}`)
 
 // noPermitError ends a run that may not work yet. The period is owed as before.
 type noPermitError struct{ err error }
 
-func (e *noPermitError) Error() string { return "jobs: waits for a slot: " + e.err.Error() }
+func (e *noPermitError) Error() string { return waitsForSlot + e.err.Error() }
 func (e *noPermitError) Unwrap() error { return e.err }
 
 func (j Job) checkConcurrency() error {
