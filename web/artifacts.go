@@ -52,7 +52,7 @@ func (a *api) openArtifact(c *call) (*jobs.ArtifactReader, error) {
 		return nil, refuse(notFound, "No artifact has this name: check its spelling, and whether the key's prefix reaches the lock that it is published under.")
 	case errors.Is(err, jobs.ErrArtifactGone):
 		a.cfg.Logger.ErrorContext(ctx, "web: artifact isn't in the store", "artifact", c.path.Resource, "error", err)
-		return nil, refuse(unavailable, "The artifact's file is not in this server's store: ask whoever runs it.")
+		return nil, refuse(artifactMissing, "The artifact was published, but its file is not in this server's store: tell whoever runs it.")
 	}
 	return f, err
 }

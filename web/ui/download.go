@@ -38,7 +38,7 @@ func (u *UI) download(q *request) error {
 	if errors.Is(err, jobs.ErrArtifactGone) {
 		u.cfg.Logger.ErrorContext(q.r.Context(), "ui: artifact isn't in the store", "artifact", a.Name, "version", a.Version, "error", err)
 		return &RefusedError{
-			Status: http.StatusServiceUnavailable, Title: "Its bytes are missing", Href: addr("ui", "artifacts", a.Name), Link: "All versions",
+			Status: http.StatusGone, Title: "Its bytes are missing", Href: addr("ui", "artifacts", a.Name), Link: "All versions",
 			Detail: "The file of this version is not in this server’s store: somebody has deleted it, or the runs publish to another store. Ask whoever runs it.",
 		}
 	}

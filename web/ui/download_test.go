@@ -157,7 +157,7 @@ func TestBytesThatAreMissingOrChangedAreToldAndNeverGivenWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := s.get(t, "eve", "/ui/artifacts/a.csv/versions/3")
-	got.is(t, http.StatusServiceUnavailable)
+	got.is(t, http.StatusGone)
 	got.has(t, "Its bytes are missing", "not in this server’s store", `href="/ui/artifacts/a.csv"`)
 	if got.header.Get("Content-Disposition") != "" {
 		t.Error("the page that says so is saved as a file")
