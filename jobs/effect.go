@@ -39,14 +39,18 @@ update pawl.periods set refused = $4 where job = $1 and key = $2 and revision = 
 	spendTimeout = 5 * time.Second
 )
 
-// EffectKey is the idempotency key for what this run sends to others: the job and the period's key. A retry and a rerun
-// have the same one, so that a receiver that keeps keys does nothing twice. It is another one in a rerun that repeats the
+// EffectKey is the idempotency key for what this run sends to others: the job and the period's key, and # and the shard's in
+// one, since each shard sends something of its own. A retry and a rerun, if that is cut in the same way, have the same one, so that a receiver that keeps keys does nothing twice. It is another one in a rerun that repeats the
 // effects ([RerunConfig]), and after [Run.SpendKey].
 func (r *Run) EffectKey(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	sender, revision, refused, err := r.effect(ctx)
-	return effectKey(sender, r.Period.Key, revision, refused), err
+	key := effectKey(sender, r.Period.Key, revision, refused)
+	if r.Shard.Key != "" {
+		key += "#" + r.Shard.Key // last, since it may look like what comes before
+	}
+	return key, err
 }
 
 // SpendKey is for a receiver that has definitely refused, and would answer the same to the same key again: from the commit
@@ -60,14 +64,14 @@ func (r *Run) SpendKey(ctx context.Context) error {
 		return err
 	}
 	return r.Tx(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, refusedSQL, r.Job, r.Period.Key, r.Revision, refused+1)
+		_, err := tx.Exec(ctx, refusedSQL, r.Job, r.rowKey(), r.Revision, refused+1)
 		return err
 	})
 }
 
 func (r *Run) effect(ctx context.Context) (sender string, revision, refused int, err error) {
-	if err := r.runner.pool.QueryRow(ctx, effectSQL, r.Job, r.Period.Key, r.Revision).Scan(&sender, &revision, &refused); err != nil {
-		return "", 0, 0, fmt.Errorf("jobs: effects of %s %s: %w", r.Job, r.Period.Key, err)
+	if err := r.runner.pool.QueryRow(ctx, effectSQL, r.Job, r.rowKey(), r.Revision).Scan(&sender, &revision, &refused); err != nil {
+		return "", 0, 0, fmt.Errorf("jobs: effects of %s %s: %w", r.Job, r.rowKey(), err)
 	}
 	return sender, revision, refused, nil
 }
