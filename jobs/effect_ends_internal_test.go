@@ -170,7 +170,7 @@ func TestWhoSaysFailedWhileAHolderStandsStillLetsItBeDoneTwiceAndTheReconciliati
 	if !slices.Equal(paid, []string{"j:1:try-2/acme", "j:1/acme"}) {
 		t.Fatalf("paid %q", paid)
 	}
-	f := Reconciliation{Of: "j"}.judge(map[string]EffectInfo{"j:1/acme": {State: EffectFailed}}, []Receipt{{IdempotencyKey: "j:1/acme"}})
+	f := Reconciliation{Of: "j"}.judge(time.Now(), map[string]EffectInfo{"j:1/acme": {State: EffectFailed}}, []Receipt{{IdempotencyKey: "j:1/acme"}})
 	if !slices.Equal(f.kinds, []string{"stray"}) {
 		t.Errorf("the reconciliation finds %q", f.kinds)
 	}
