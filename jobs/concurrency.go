@@ -24,7 +24,9 @@ const (
 	waitsForSlot = "jobs: waits for a slot: " // begins the error of a run that found no permit
 )
 
-var placeholder = regexp.MustCompile(`\{\{\s*([a-z_.0-9]*)\s*\}\}`)
+var placeholder = regexp.MustCompile(`\{\{\s*([^{}]*?)\s*\}\}`)
+
+const ownLocks = "use another name than the job's lock: # and a number behind it are locks of its own shards or periods"
 
 // noPermitError ends a run that may not work yet. The period is owed as before.
 type noPermitError struct{ err error }
@@ -44,6 +46,8 @@ func (j Job) checkConcurrency() error {
 		return bad("Limit", c.Limit, "use 1 to 1000")
 	case c.Key == "" || storable(c.Key) != c.Key || len(c.Key) > 200:
 		return bad("Key", c.Key, "name what is limited, in 1 to 200 bytes of UTF-8 without NUL")
+	case c.Key == j.Lock && (j.sharded() || j.Overlap == OverlapAllow):
+		return bad("Key", c.Key, ownLocks)
 	}
 	if m := c.Unknown(j.Params, j.sharded()); m != "" {
 		return bad("Key", m, "use {{job}}, {{period.key}}, {{shard.key}} of a job with shards, or {{params.NAME}} of a param that the job declares")
@@ -86,7 +90,11 @@ func (r *Run) permitted(ctx context.Context) error {
 	if c.Limit == 0 {
 		return r.job.Func(ctx, r)
 	}
-	l, err := r.runner.repo.AcquireSlot(ctx, r.permitKey(), c.Limit, r.job.TTL)
+	key := r.permitKey()
+	if strings.HasPrefix(r.token.Lock, key+"#") { // it would wait for itself, and cost no attempt
+		return fmt.Errorf("%w: %w", ErrNoRetry, &ConfigError{r.Job, "Concurrency.Key", key, ownLocks})
+	}
+	l, err := r.runner.repo.AcquireSlot(ctx, key, c.Limit, r.job.TTL)
 	switch {
 	case errors.Is(err, lockrepo.ErrHeld):
 		return &noPermitError{err}

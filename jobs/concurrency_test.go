@@ -48,7 +48,7 @@ func TestAtMostSoManyRunsOfAKeyWorkAtOnce(t *testing.T) {
 func TestAConcurrencyKeyNamesWhatThereIs(t *testing.T) {
 	t.Parallel()
 	for key, fine := range map[string]bool{
-		"mail": true, "mail:{{job}}": true, "{{ period.key }}": true, "{{shard.key}}": false, "x:{{params.tenant}}": true, "x:{{params.other}}": false, "": false, "{{}}": false,
+		"mail": true, "mail:{{job}}": true, "{{ period.key }}": true, "{{shard}}": false, "{{shard.key}}": false, "x:{{params.tenant}}": true, "x:{{params.other}}": false, "": false, "{{}}": false, "x:{{params.Tenant}}": false, "{{job }}": true, "{{ Job}}": false, "{{a-b}}": false,
 	} {
 		j := jobs.Job{
 			Name: "j", Schedule: "@daily", Func: nothing, Concurrency: jobs.Concurrency{Key: key, Limit: 1},
@@ -62,5 +62,23 @@ func TestAConcurrencyKeyNamesWhatThereIs(t *testing.T) {
 	j := jobs.Job{Name: "j", Schedule: "@daily", Func: nothing, Concurrency: jobs.Concurrency{Key: "x", Limit: 1001}}
 	if err := j.Check(); err == nil {
 		t.Error("a limit of 1001 is taken")
+	}
+}
+
+// A permit that is a lock of the job's own is one that its holder waits for, for ever and at no cost.
+func TestAPermitIsNoLockOfTheJobsOwnShards(t *testing.T) {
+	t.Parallel()
+	j := jobs.Job{Name: "settle", Schedule: "@daily", Func: nothing, Shards: 2, Lock: "ledger", Concurrency: jobs.Concurrency{Key: "ledger", Limit: 1}}
+	var bad *jobs.ConfigError
+	if err := j.Check(); !errors.As(err, &bad) || bad.Field != "Concurrency.Key" {
+		t.Errorf("Check = %v", err)
+	}
+	pool := pgtest.New(t)
+	j.Start, j.Params = daysAgo(1), map[string]jobs.Param{"on": {Type: jobs.ParamString, Default: "ledger"}}
+	j.Concurrency.Key = "{{params.on}}"
+	start(t, jobs.Config{Pool: pool}, j)
+	until(t, pool, 1, `select count(*) from pawl.periods where job = $1 and parent is null and state = 'dead'`, "settle")
+	if n := count(t, pool, `select count(*) from pawl.runs where state = 'failed' and error like '%Concurrency.Key "ledger"%use another name%'`); n != 2 {
+		t.Errorf("%d runs say why, want 2", n)
 	}
 }

@@ -46,8 +46,8 @@ update pawl.periods set refused = $4 where job = $1 and key = $2 and revision = 
 )
 
 // EffectKey is the idempotency key for what this run sends to others: the job and the period's key, in a shard with # and the
-// shard's key. A retry and a rerun have the same one, so that a receiver that keeps keys does nothing twice. It is another one
-// in a rerun that repeats the effects ([RerunConfig]), and after [Run.SpendKey].
+// shard's key. A retry and a rerun that is cut in the same way have the same one, so that a receiver that keeps keys does nothing
+// twice. It is another one in a rerun that repeats the effects ([RerunConfig]), and after [Run.SpendKey].
 func (r *Run) EffectKey(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -69,6 +69,8 @@ func DecideEffect(ctx context.Context, pool *pgxpool.Pool, id int64, d EffectDec
 	switch {
 	case !slices.Contains([]string{EffectDone, EffectFailed, EffectDropped}, d.State):
 		return &ConfigError{Field: "Decision", Value: d.State, Fix: "use done, failed or dropped"}
+	case len(d.Response) > mostRequest:
+		return &ConfigError{Field: "Response", Value: fmt.Sprint(len(d.Response), " bytes"), Fix: "keep it within 64 KiB"}
 	case d.Response != nil && (d.State != EffectDone || !json.Valid(d.Response)):
 		return &ConfigError{Field: "Response", Value: shortened(string(d.Response)), Fix: "give JSON, and only with done"}
 	}
@@ -96,7 +98,8 @@ func DecideEffect(ctx context.Context, pool *pgxpool.Pool, id int64, d EffectDec
 			return err
 		}
 		var b batch
-		queueAudit(&b, actor, "effect_decide", job, key, "", reason, detail(map[string]any{"effect": id, "was": was, "is": d.State, "response": d.Response}))
+		// The response as text: not all JSON is jsonb.
+		queueAudit(&b, actor, "effect_decide", job, key, "", reason, detail(map[string]any{"effect": id, "was": was, "is": d.State, "response": string(d.Response)}))
 		return tx.SendBatch(ctx, &b).Close()
 	})
 }

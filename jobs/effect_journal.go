@@ -40,13 +40,13 @@ update pawl.effects set state = 'intended', sends = 1, request = $5, error = nul
 update pawl.effects set sends = sends - 1, error = $2 where id = $1 and state = 'intended' and operation = $3::text::uuid`
 
 	doubtSQL = `
-update pawl.effects set state = 'uncertain', error = coalesce(error, $2), run = $3::text::uuid, token = $4 where id = $1 and state = 'intended'`
+update pawl.effects set state = 'uncertain', error = coalesce(error, $2), run = $3::text::uuid, token = $4 where id = $1 and state in ('intended', 'uncertain')`
 
-	// A person may have decided meanwhile, and so may a run with a later token.
+	// Somebody may have decided meanwhile. Whose lease is over the guard has refused; tokens of shards don't compare.
 	outcomeSQL = `
 update pawl.effects set state = $2, response = nullif($3, ''), error = nullif($4, ''), run = $5::text::uuid, token = $6,
        ended_at = case when $2 in ('done', 'failed') then clock_timestamp() end
- where id = $1 and state in ('intended', 'uncertain') and token <= $6`
+ where id = $1 and state in ('intended', 'uncertain')`
 
 	outcomeTimeout = 5 * time.Second
 	tooLateToSend  = "it may have been sent, and may not be sent again"

@@ -89,6 +89,9 @@ func (m *making) send(ctx context.Context) (json.RawMessage, error) {
 	if err := m.run.alive(ctx); err != nil {
 		return nil, err
 	}
+	if ctx.Err() != nil { // the probe took its time
+		return nil, m.fail(false, context.Cause(ctx))
+	}
 	response, err := m.c.Send(ctx, m.e.key)
 	switch {
 	case err == nil:

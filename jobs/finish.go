@@ -210,7 +210,7 @@ const (
 	findRunSQL  = `
 select p.run::text, p.token, p.job, p.key, p.revision, p.attempts, p.max_attempts, p.scheduled_at, p.start_at, p.end_at,
        g.acquired_at, g.expires_at, c.value,
-       exists (select from pawl.periods n where n.lock = p.lock and n.ended_at is null and n.waits is null and n.state = 'open'), r.delivery
+       exists (select from pawl.periods n where n.lock = p.lock and n.ended_at is null and n.waits is null and n.state = 'open'), p.shards is not null, r.delivery
   from pawl.runs r join pawl.periods p on p.job = r.job and p.key = r.key and p.revision = r.revision and p.run = r.id
   join pawl.locks g on g.name = r.lock and g.grant_id = r.id
   left join pawl.checkpoints c on c.job = p.job and c.key = p.key and c.revision = p.revision

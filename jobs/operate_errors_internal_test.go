@@ -1,11 +1,13 @@
 package jobs
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 )
 
 // What can't be acted on says so by its type, with the facts that a page or a caller needs, and changes nothing.
@@ -83,5 +85,33 @@ func TestAnActThatThePeriodsStateForbidsIsATypedErrorWithTheFacts(t *testing.T) 
 	}
 	if n := exec(t, pool, `select count(*) from pawl.audit where actor = 'bob' and action <> 'retry'`); n != 0 {
 		t.Errorf("%d rows of the audit tell of acts that were refused", n)
+	}
+}
+
+// Under a snapshot a completion takes neither the lock's row nor its lane: the cancellation waits for the period's row.
+func TestACancellationThatComesTooLateSaysSoAlsoUnderASnapshot(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	key := r.chain(t, 1, Job{Isolation: pgx.RepeatableRead})[0]
+	run := r.beginOn(t, "L")
+	cancelled := make(chan error, 1)
+	err := run.Complete(t.Context(), func(tx pgx.Tx) error {
+		if err := run.completePeriod(t.Context(), tx); err != nil { // as it does a moment later
+			return err
+		}
+		exec(t, tx, `with a as (update pawl.periods set state = 'running' where job = 'j' and key = $1 returning 1) select count(*) from a`, key)
+		go func() { cancelled <- Cancel(context.WithoutCancel(t.Context()), pool, "j", key, "ann", "wrong input") }()
+		waitForLock(t, pool)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-cancelled; !errors.Is(err, ErrComplete) {
+		t.Errorf("Cancel = %v, want ErrComplete", err)
+	}
+	wantStates(t, pool, key, stateComplete)
+	if n := exec(t, pool, `select count(*) from pawl.audit where action = 'cancel'`); n != 0 {
+		t.Error("the audit says that it was cancelled")
 	}
 }

@@ -29,7 +29,7 @@ update pawl.schedules set paused_at = $2::timestamptz, paused_by = $3, pause_not
 // holds the line of its lock, which nothing that waits does.
 const pausePeriodsSQL = `
 update pawl.periods set waits = 'paused' where job = $1 and ended_at is null and waits is null and state in ('open', 'running')
-   and origin in ('schedule', 'backfill') and lock = any ($2::text[]) and (state = 'open' or shards is null)`
+   and origin in ('schedule', 'backfill', 'outbox') and lock = any ($2::text[]) and (state = 'open' or shards is null)`
 
 // Pause keeps a job from starting: what it owes waits, and ticks from now on are held, a row for each or, for hours and single
 // ticks, one for all. A run that is under way goes on. What a person triggers or reruns meanwhile runs all the same. It

@@ -116,6 +116,9 @@ const (
 select lock from pawl.periods
  where job = $1 and revision = $3 and (key = $2 or parent = $2 and state in ('open', 'running')) order by lock`
 
+	// Under a snapshot a run completes its period without lock row and lane, see Run.Complete.
+	periodRowSQL = `select from pawl.periods where job = $1 and key = $2 and revision = $3 for no key update`
+
 	cancelSQL = `
 update pawl.periods set state = 'cancelled', reason = 'operator', ended_at = coalesce(ended_at, clock_timestamp()), not_before = null, waits = null
  where job = $1 and (key = $2 or parent = $2) and revision = $3 and state in ('open', 'running', 'held', 'dead')`
@@ -169,6 +172,9 @@ func cancelOnce(ctx context.Context, pool *pgxpool.Pool, job, key string, by By)
 		}
 		locks, err := lockAll(ctx, tx, job, last)
 		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, periodRowSQL, job, key, last.revision); err != nil {
 			return err
 		}
 		if last, err = periodOf(ctx, tx, job, key); err != nil { // as it is now that nobody may change it

@@ -76,6 +76,7 @@ with gone as (
        and p.ended_at is not null and p.waits is null and p.parent is null and coalesce(p.last_at, p.scheduled_at) < (select clock_timestamp() - interval '400 days')
        and p.key ~ '^([0-9]{4}-[0-9]{2}-[0-9]{2}T.*|[0-9A-HJKMNP-TV-Z]{26})$'
        and p.key <> all (array(select w.key from pawl.periods w where w.waits = 'needs'))
+       and not exists (select from pawl.effects e where e.job = p.job and e.key = p.key and e.ended_at is null)
      order by p.scheduled_at limit $1 for update skip locked))
   returning job, key, revision
 ), left_behind as (

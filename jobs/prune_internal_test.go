@@ -60,7 +60,7 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 		 select d.job, d.key, d.keep, d.state, now(), now(), now() - d.days * interval '1 day', now() - d.last * interval '1 day',
 		        case when d.state <> 'open' then now() end, d.waits
 		   from (values ('h', '2020-01-01T02+01:00', 'go-hour', 'complete', 401, null, null), ('h', '2020-01-01T02:00:00Z', 'go-tick', 'missed', 401, null, null),
-		     ('h', '01HZXK3V9Q8Y7T6R5E4W3Q2A1B', 'go-manual', 'complete', 401, null, null), ('h', '2020-01-02T02:00:00Z', 'stay-new', 'complete', 399, null, null),
+		     ('h', '01HZXK3V9Q8Y7T6R5E4W3Q2A1B', 'go-manual', 'complete', 401, null, null), ('h', '01HZXK3V9Q8Y7T6R5E4W3Q2A1C', 'stay-asked', 'dead', 401, null, null), ('h', '2020-01-02T02:00:00Z', 'stay-new', 'complete', 399, null, null),
 		     ('h', '2020-01-01', 'stay-day', 'complete', 4000, null, null), ('h', '2020-W01', 'stay-week', 'complete', 4000, null, null),
 		     ('h', '2020-01', 'stay-month', 'complete', 4000, null, null), ('h', '2020-01-03T02:00:00Z', 'stay-open', 'open', 500, null, null),
 		     ('h', '2020-01-04T02:00:00Z', 'stay-stretch', 'held', 500, 10, null), ('h', '2020-01-05T02:00:00Z', 'stay-decision', 'dead', 500, null, 'decision'),
@@ -72,7 +72,7 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 		// Of periods that are gone, and of one that has another revision.
 		`insert into pawl.effects (job, key, revision, effect, idempotency_key, request, run, token, operation, at, state, ended_at)
 		 select 'h', d.key, 1, d.keep, d.keep, '1', gen_random_uuid(), 1, gen_random_uuid(), now() - d.days * interval '1 day', d.state, case when d.state = 'done' then now() end
-		   from (values ('01HZXK3V9Q8Y7T6R5E4W3Q2A1B', 'go', 'done', 401), ('01HZXK3V9Q8Y7T6R5E4W3Q2A1B', 'stay-unknown', 'uncertain', 401),
+		   from (values ('01HZXK3V9Q8Y7T6R5E4W3Q2A1B', 'go', 'done', 401), ('01HZXK3V9Q8Y7T6R5E4W3Q2A1C', 'stay-unknown', 'uncertain', 401),
 		     ('2020-01-01', 'stay-day', 'done', 4000), ('2020-01-03T02:00:00Z', 'stay-open', 'done', 500), ('gone', 'stay-new', 'done', 399)) d (key, keep, state, days)`,
 		`insert into pawl.outbox (job, period, key, seq, body, at)
 		 select 'h', d.period, d.keep, 1, '1', now() - d.days * interval '1 day'
@@ -104,7 +104,7 @@ func TestPruningDeletesWhatIsOldEnoughAndNothingElse(t *testing.T) {
 			{"effects", "effect", "stay-day stay-new stay-open stay-unknown"},
 			{"outbox", "key", "stay-new stay-open"},
 			{"artifact_versions", "name", "stay stay-there"},
-			{"periods", "lock", "stay-day stay-decision stay-month stay-needed stay-needs stay-new stay-open stay-stretch stay-watermark stay-week"},
+			{"periods", "lock", "stay-asked stay-day stay-decision stay-month stay-needed stay-needs stay-new stay-open stay-stretch stay-watermark stay-week"},
 		} {
 			left := texts(t, pool, fmt.Sprintf(`select %s from pawl.%s where %[1]s ~ '^(go|stay)' order by 1`, c.col, c.table))
 			if got := strings.Join(left, " "); got != c.want {

@@ -19,7 +19,7 @@ type Receipt struct {
 // Reconciliation compares the effects of a job with what the other side says it has got. Of and List are required.
 type Reconciliation struct {
 	Of     string        // the job whose effects are compared
-	Since  time.Duration // how far it looks back; default 48h
+	Since  time.Duration // how far it looks back, or farther, to where the last one that was complete has ended; default 48h
 	Settle time.Duration // effects younger than it are left for the next time; default 15m
 	// List gives all that the other side has got between two times, by its own clock or more than that, to each. Its error, and that
 	// of each, is returned.
@@ -72,7 +72,9 @@ select 'unmatched', concat_ws('/', $2::text, $3::text, $4::int), (select s.app f
   from many where n > 0
 on conflict (subject, kind) do nothing`
 
-	nowSQL = `select clock_timestamp()`
+	// What the last complete one has left was younger than Settle when it began.
+	spanSQL = `
+select clock_timestamp(), (select max(r.started_at) from pawl.runs r where r.job = $1 and r.state = 'complete')`
 )
 
 // Reconcile makes a job of j that compares at each of its periods. What it finds is in [History.Unmatched] until it is found in
@@ -94,14 +96,18 @@ func Reconcile(j Job, c Reconciliation) (Job, error) {
 
 func (c Reconciliation) compare(ctx context.Context, run *Run) error {
 	var now time.Time
-	if err := run.runner.pool.QueryRow(ctx, nowSQL).Scan(&now); err != nil {
+	var last *time.Time
+	if err := run.runner.pool.QueryRow(ctx, spanSQL, run.Job).Scan(&now, &last); err != nil {
 		return err
 	}
 	from, to := now.Add(-c.Since), now.Add(-c.Settle)
+	if last != nil && last.Add(-c.Settle).Before(from) { // it didn't run for longer than it looks back
+		from = last.Add(-c.Settle)
+	}
 	var batch []Receipt
 	var seen, differ int64
 	flush := func() error {
-		n, err := c.match(ctx, run, batch)
+		n, err := c.match(ctx, run, to, batch)
 		seen, differ, batch = seen+int64(len(batch)), differ+n, batch[:0]
 		run.Progress(seen, 0)
 		return err
@@ -137,8 +143,8 @@ func (c Reconciliation) compare(ctx context.Context, run *Run) error {
 	return err
 }
 
-// match compares some receipts with the journal and returns how many differ.
-func (c Reconciliation) match(ctx context.Context, run *Run, theirs []Receipt) (int64, error) {
+// match compares some receipts with the journal and returns how many differ. Effects that are younger than to are left alone.
+func (c Reconciliation) match(ctx context.Context, run *Run, to time.Time, theirs []Receipt) (int64, error) {
 	if len(theirs) == 0 {
 		return 0, nil
 	}
@@ -148,7 +154,7 @@ func (c Reconciliation) match(ctx context.Context, run *Run, theirs []Receipt) (
 		if err != nil {
 			return err
 		}
-		f = c.judge(ours, theirs)
+		f = c.judge(to, ours, theirs)
 		if _, err := tx.Exec(ctx, matchSQL, c.Of, f.same, f.sameKeys); err != nil {
 			return err
 		}
@@ -181,13 +187,17 @@ type findings struct {
 	effects                        []int64
 }
 
-func (c Reconciliation) judge(ours map[string]EffectInfo, theirs []Receipt) (f findings) {
+func (c Reconciliation) judge(to time.Time, ours map[string]EffectInfo, theirs []Receipt) (f findings) {
 	told := map[string]bool{}
 	for _, t := range theirs {
 		if told[t.IdempotencyKey] { // pages of a list overlap
 			continue
 		}
+		told[t.IdempotencyKey] = true
 		e, there := ours[t.IdempotencyKey]
+		if there && e.State != EffectDone && !e.At.Before(to) { // its call is under way
+			continue
+		}
 		kind, detail := "", t.Detail
 		switch {
 		case !there:
@@ -205,7 +215,6 @@ func (c Reconciliation) judge(ours map[string]EffectInfo, theirs []Receipt) (f f
 			f.keys, f.kinds, f.details = append(f.keys, t.IdempotencyKey), append(f.kinds, kind), append(f.details, storable(detail))
 			f.effects = append(f.effects, e.ID)
 		}
-		told[t.IdempotencyKey] = true
 	}
 	return f
 }

@@ -188,7 +188,11 @@ func checkRenames(mine map[string]Job) error {
 const (
 	bringTurn = time.Second // of each round of the backstop
 
-	pendingSQL = `select former, job from pawl.renames where done_at is null order by at limit 1 for update skip locked`
+	// With messages whose transaction was open while their outbox was renamed, however long.
+	pendingSQL = `
+select former, job from pawl.renames f
+ where done_at is null or exists (select from pawl.outbox m where m.job = f.former) and not exists (select from pawl.schedules s where s.job = f.former)
+ order by at limit 1 for update skip locked`
 
 	// Runs whose periods are gone, and what was told of them.
 	bringRunsSQL = `
@@ -211,7 +215,9 @@ func (r *Runner) bringAll(ctx context.Context) error {
 	for since := time.Now(); time.Since(since) < bringTurn; {
 		more := false
 		err := pgx.BeginTxFunc(ctx, r.pool, stepwise(), func(tx pgx.Tx) (err error) {
-			more, err = bringBatch(ctx, tx, pruneBatch)
+			if _, err = tx.Exec(ctx, r.lockTimeoutSQL()); err == nil {
+				more, err = bringBatch(ctx, tx, pruneBatch)
+			}
 			return err
 		})
 		if err != nil || !more {
@@ -231,6 +237,9 @@ func bringBatch(ctx context.Context, tx pgx.Tx, most int) (more bool, err error)
 	var n int64
 	if err == nil {
 		err = tx.QueryRow(ctx, bringSomeSQL, former, job, most).Scan(&n)
+	}
+	if err == nil && n > 0 { // nobody fetches them any more; the backstop makes new ones
+		_, err = tx.Exec(ctx, dropDeliveriesSQL, kind(former))
 	}
 	if err != nil || n > 0 {
 		return true, err

@@ -37,6 +37,7 @@ type Run struct {
 	delivery   int64
 	checkpoint []byte
 	more       bool   // another period of the lock was open
+	reduces    bool   // its period was fanned out before
 	heir       string // id of the run that a hand-over would start
 
 	done, total, flushed atomic.Int64              // flushed: the last done that was written, plus one

@@ -21,9 +21,10 @@ const (
 
 var shardKey = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@-]{0,63}$`)
 
-// ErrNoShards is returned by a run of a shard in a process whose job has none: another version of the job has fanned the
-// period out. It costs the shard a run; a replica that has shards, or a person, ends the period.
-var ErrNoShards = errors.New("jobs: a shard of a job that has no shards here")
+// ErrNoShards is returned by a run of a shard, and by one of a period that was fanned out, in a process whose job has none:
+// another version of the job has fanned the period out. It costs them a run; a replica that has shards, or a person, ends the
+// period.
+var ErrNoShards = errors.New("jobs: a period in shards of a job that has no shards here")
 
 // Shard is a part of a period that has a lock, a token, a checkpoint and retries of its own.
 type Shard struct {
@@ -139,10 +140,9 @@ select p.shards is not null, array(select s.shard from pawl.periods s where s.jo
 // done.
 func (r *Run) work(ctx context.Context) error {
 	switch {
+	case !r.job.sharded() && (r.Shard.Key != "" || r.reduces): // the whole function would do again what shards have done
+		return fmt.Errorf("%w: %s %s: give the job its shards back, or cancel the period", ErrNoShards, r.Job, r.rowKey())
 	case r.Shard.Key != "":
-		if !r.job.sharded() {
-			return fmt.Errorf("%w: %s %s: give the job its shards back, or cancel the period", ErrNoShards, r.Job, r.rowKey())
-		}
 		if err := r.loadShard(ctx); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"pawl/fence"
+	"pawl/lockrepo"
 )
 
 // Whichever of the two commits first, what it says stays.
@@ -235,6 +236,40 @@ func TestAShardOfAJobThatHasNoneAnyMoreIsNotTakenForThePeriod(t *testing.T) {
 	if err := run.work(t.Context()); !errors.Is(err, ErrNoShards) {
 		t.Errorf("work = %v, want ErrNoShards", err)
 	}
+}
+
+// In a rolling deploy a version without shards may take the run that is to reduce what the shards have done.
+func TestAPeriodThatWasFannedOutIsNotWorkedWholeAfterwards(t *testing.T) {
+	t.Parallel()
+	r, pool := opened(t)
+	r.chain(t, 2, Job{Shards: 1})
+	whole := func(run *Run) {
+		t.Helper()
+		run.job.Shards, run.job.Func = 0, func(context.Context, *Run) error {
+			t.Error("what the shards have done is done again")
+			return nil
+		}
+		if err := run.work(t.Context()); !errors.Is(err, ErrNoShards) {
+			t.Errorf("work = %v, want ErrNoShards", err)
+		}
+	}
+	r.fan(t, "0")
+	r.shard(t, "0", stateComplete)
+	started := r.beginOn(t, "L")
+	whole(started)
+	if found, err := r.findRun(t.Context(), started.ID, "L", lockrepo.Now()); err != nil || found == nil || !found.reduces {
+		t.Errorf("the run that was asked for again = %+v, %v", found, err)
+	}
+	if ok, err := r.end(t.Context(), []endRequest{{run: started, outcome: stateFailed}}); err != nil || !ok[0] {
+		t.Fatal(ok, err)
+	}
+	// By hand-over too: another period of the lock comes first, and is followed by it.
+	exec(t, pool, `with a as (update pawl.periods set priority = 1 where shards is not null returning 1) select count(*) from a`)
+	next, err := r.handover(t.Context(), []*Run{r.keep(t, r.beginOn(t, "L"))})
+	if err != nil || next[0] == nil {
+		t.Fatal(next, err)
+	}
+	whole(r.keep(t, next[0]))
 }
 
 func TestShardKeysAreChecked(t *testing.T) {

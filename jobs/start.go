@@ -40,7 +40,7 @@ select lock, outcome, ` + startedColumns + `
 
 // startedColumns are what a run is made of, of a pawl.started; see runRow.
 const startedColumns = `coalesce(run::text, ''), coalesce(token, 0), coalesce(job, ''), coalesce(key, ''), coalesce(revision, 0),
-       coalesce(attempt, 0), coalesce(max_attempts, 0), scheduled_at, start_at, end_at, acquired_at, expires_at, checkpoint, coalesce(more, false)`
+       coalesce(attempt, 0), coalesce(max_attempts, 0), scheduled_at, start_at, end_at, acquired_at, expires_at, checkpoint, coalesce(more, false), coalesce(fanned, false)`
 
 // runRow receives startedColumns.
 type runRow struct {
@@ -50,13 +50,13 @@ type runRow struct {
 	revision, attempt, most            int
 	scheduled, start, end, got, expire *time.Time
 	checkpoint                         []byte
-	more                               bool
+	more, fanned                       bool
 }
 
 func (x *runRow) dest() []any {
 	return []any{
 		&x.id, &x.token, &x.job, &x.key, &x.revision, &x.attempt, &x.most,
-		&x.scheduled, &x.start, &x.end, &x.got, &x.expire, &x.checkpoint, &x.more,
+		&x.scheduled, &x.start, &x.end, &x.got, &x.expire, &x.checkpoint, &x.more, &x.fanned,
 	}
 }
 
@@ -68,7 +68,7 @@ func (r *Runner) run(have handled, x runRow, lock string, delivery int64, sent l
 	period, shard := place(x, j.PeriodOffset)
 	run := &Run{
 		ID: id, Job: x.job, Revision: x.revision, Attempt: x.attempt, ScheduledAt: x.scheduled.UTC(), Period: period, Shard: shard,
-		runner: r, job: j, most: x.most, token: tok, delivery: delivery, checkpoint: x.checkpoint, more: x.more,
+		runner: r, job: j, most: x.most, token: tok, delivery: delivery, checkpoint: x.checkpoint, more: x.more, reduces: x.fanned,
 	}
 	run.lease = r.repo.Granted(tok, id, r.cfg.Holder, j.TTL, sent)
 	run.lease.AcquiredAt, run.lease.ExpiresAt = x.got.UTC(), x.expire.UTC()

@@ -45,7 +45,8 @@ create type pawl.started as (
     checkpoint   jsonb,
     more         boolean,                           -- another period of the lock was open
     delivery     bigint,
-    ttl          interval
+    ttl          interval,
+    fanned       boolean                            -- the period's shards have run: what is left is its reduction
 );
 
 -- Makes periods run under the locks that have just been granted for them.
@@ -62,7 +63,7 @@ begin
   return query
   select s.lock, 'started'::text, s.run, s.token, s.job, s.key, s.revision, s.attempt, s.max_attempts, s.scheduled_at, s.start_at, s.end_at,
          s.acquired_at, s.expires_at, (select c.value from pawl.checkpoints c where c.job = s.job and c.key = s.key and c.revision = s.revision),
-         exists (select from pawl.periods x where x.lock = s.lock and x.ended_at is null and x.waits is null and x.state = 'open'), s.delivery, s.ttl
+         exists (select from pawl.periods x where x.lock = s.lock and x.ended_at is null and x.waits is null and x.state = 'open'), s.delivery, s.ttl, s.fanned
     from unnest(p_runs) s;
 end $$;
 -- +goose StatementEnd
@@ -104,7 +105,7 @@ begin
   -- Each lock's oldest open period: one that waits for its retry, or for another replica's job, holds the line.
   select coalesce(array_agg((q.lock, case when k.one then 'busy' else 'adopt' end, q.run, null, h.job, h.key, h.revision, h.attempts + 1, h.max_attempts,
                    h.scheduled_at, h.start_at, h.end_at, null, null, null, null, q.delivery,
-                   p_ttls[array_position(p_jobs, h.job)] * interval '1 ms')::pawl.started), '{}') into ready
+                   p_ttls[array_position(p_jobs, h.job)] * interval '1 ms', h.shards is not null)::pawl.started), '{}') into ready
     from unnest(p_locks, p_grants, p_deliveries) q (lock, run, delivery) cross join lateral (
       select x.* from pawl.periods x where x.lock = q.lock and x.ended_at is null and x.waits is null and x.state = 'open'
        order by x.priority, x.scheduled_at, x.job, x.key, x.revision limit 1) h
@@ -133,7 +134,7 @@ begin
         from got g where e.lock = g.lock and e.token = g.last and e.how in ('expired', 'forced') and g.grant_id is null
     )
     select coalesce(array_agg((g.lock, 'started', g.run, g.fresh, g.job, g.key, g.revision, g.attempt, g.max_attempts, g.scheduled_at, g.start_at, g.end_at,
-                               g.at, g.at + g.ttl, null, null, g.delivery, g.ttl)::pawl.started), '{}') into granted from got g;
+                               g.at, g.at + g.ttl, null, null, g.delivery, g.ttl, g.fanned)::pawl.started), '{}') into granted from got g;
     if cardinality(granted) < cardinality(ready) then granted := granted || pawl.births(ready, p_holder); end if;
   end if;
   if granted <> '{}' then return query select * from pawl.begin_runs(granted, p_holder); end if;
@@ -144,7 +145,7 @@ begin
   select q.lock, case when q.lock = any (busy) and k.one then 'busy' when q.lock = any (busy) then 'adopt'
                       when exists (select from pawl.periods x where x.lock = q.lock and x.ended_at is null and x.waits is null and x.state = 'open'
                                       and x.start_by <= clock_timestamp() and x.attempts = 0) then 'late' else 'nothing' end, null::uuid, null::bigint, null::text, null::text, null::int,
-         null::int, null::int, null::timestamptz, null::timestamptz, null::timestamptz, null::timestamptz, null::timestamptz, null::jsonb, false, null::bigint, null::interval
+         null::int, null::int, null::timestamptz, null::timestamptz, null::timestamptz, null::timestamptz, null::timestamptz, null::jsonb, false, null::bigint, null::interval, false
     from unnest(p_locks) q (lock) where q.lock not in (select g.lock from unnest(granted) g);
   perform pawl.leave(p_locks);
 end $$;
@@ -214,7 +215,7 @@ begin
            p_ttls[array_position(p_jobs, h.job)] * interval '1 ms' as ttl
       from unnest(p_runs, p_locks, p_tokens, p_fresh, p_done, p_total) q (run, lock, token, fresh, done, total)
      cross join lateral (
-        select x.job, x.key, x.revision, x.attempts, x.max_attempts, x.scheduled_at, x.start_at, x.end_at, x.not_before, x.start_by
+        select x.job, x.key, x.revision, x.attempts, x.max_attempts, x.scheduled_at, x.start_at, x.end_at, x.not_before, x.start_by, x.shards is not null as fanned
           from pawl.periods x where x.lock = q.lock and x.ended_at is null and x.waits is null and x.state = 'open'
          order by x.priority, x.scheduled_at, x.job, x.key, x.revision limit 1) h                      -- one that waits for its retry holds the line
       join pawl.locks o on o.name = q.lock and o.token = q.token and o.grant_id = q.run
@@ -242,7 +243,7 @@ begin
     select m.lock, m.token, m.grant_id, m.holder, m.owner, m.request_id, m.since, m.until, m.at, 'released', m.heir, m.beats, m.longest_gap from moved m
   )
   select array_agg((m.lock, 'started', m.fresh, m.heir, m.job, m.key, m.revision, m.attempts + 1, m.max_attempts, m.scheduled_at, m.start_at, m.end_at,
-                    m.at, m.at + m.ttl, null, null, m.delivery, m.ttl)::pawl.started) into granted from moved m;
+                    m.at, m.at + m.ttl, null, null, m.delivery, m.ttl, m.fanned)::pawl.started) into granted from moved m;
   if granted <> '{}' then return query select * from pawl.begin_runs(granted, p_holder); end if;
 end $$;
 -- +goose StatementEnd

@@ -42,7 +42,7 @@ create index renames_job on pawl.renames (job);
 -- or else the latest that nobody has. Returns how many.
 -- +goose StatementBegin
 create function pawl.bring(p_former text, p_job text, p_keys text[], p_most int) returns int language plpgsql volatile as $$
-declare n int; keys text[]; revisions int[];
+declare n int; keys text[]; revisions int[]; late text[]; late_revisions int[]; k record; base bigint; last timestamptz;
 begin
   if p_keys is null then
     select array_agg(o.key), array_agg(o.revision) into keys, revisions
@@ -52,6 +52,22 @@ begin
       from (select p.key, p.revision from pawl.periods p where p.job = p_former and (p.key = any (p_keys) or p.parent = any (p_keys))   -- with its shards
              order by p.key, p.revision for update) o;
   end if;
+  -- The keys of an outbox came along when it was renamed. One that was new then, in a transaction that was still open, comes
+  -- with all its messages: behind what has been enqueued under it since.
+  select keys || array_agg(o.key), revisions || array_agg(o.revision) into late, late_revisions
+    from (select p.key, p.revision from pawl.outbox_keys o join pawl.outbox m on m.job = o.job and m.key = o.key join pawl.periods p on p.job = m.job and p.key = m.period
+           where o.job = p_former order by p.key, p.revision for update of p) o;
+  if late is not null then
+    keys := late; revisions := late_revisions;
+  end if;
+  for k in delete from pawl.outbox_keys o where o.job = p_former returning o.key, o.seq, o.at loop
+    insert into pawl.outbox_keys as o (job, key, seq, at) values (p_job, k.key, k.seq, k.at)
+    on conflict (job, key) do update set seq = o.seq + k.seq, at = greatest(k.at, o.at + k.seq * interval '1 us')
+    returning o.seq - k.seq, o.at into base, last;
+    update pawl.periods p set scheduled_at = last - (k.seq - m.seq) * interval '1 us'
+      from pawl.outbox m where base > 0 and m.job = p_former and m.key = k.key and p.job = p_former and p.key = m.period;
+    update pawl.outbox m set job = p_job, seq = m.seq + base where m.job = p_former and m.key = k.key;
+  end loop;
   with moved as (
     update pawl.periods p set job = p_job, sends_as = coalesce(p.sends_as, p_former) from unnest(keys, revisions) o (key, revision)
      where p.job = p_former and p.key = o.key and p.revision = o.revision returning p.key, p.revision

@@ -75,13 +75,18 @@ create index outbox_job on pawl.outbox (job, at);
 create function pawl.enqueue(p_outbox text, p_key text, p_body text, out period text, out seq bigint) language plpgsql volatile as $$
 declare s pawl.schedules; its_lock text; its_at timestamptz; its_seq bigint;
 begin
+  if octet_length(p_key) not between 1 and 120 or octet_length(p_body) > 65536 then
+    raise exception 'pawl: key of a message has % bytes, its body %: give 1 to 120, and at most 65536 [22023]', octet_length(p_key), octet_length(p_body) using errcode = '22023';
+  end if;
+  perform p_body::json;                             -- who lists messages reads it so
+  insert into pawl.outbox_keys as k (job, key, seq, at) values (p_outbox, p_key, 1, clock_timestamp())
+  on conflict (job, key) do update set seq = k.seq + 1, at = greatest(clock_timestamp(), k.at + interval '1 us')
+  returning k.seq, k.at into its_seq, its_at;
+  -- After that wait: who renames an outbox takes the rows of its keys along.
   select * into s from pawl.schedules x where x.job = p_outbox and x.retired_at is null and x.definition ->> 'outbox' = 'true';
   if not found then
     raise exception 'pawl: there is no outbox %: start a worker that has its job [P0002]', quote_literal(p_outbox) using errcode = 'P0002';
   end if;
-  insert into pawl.outbox_keys as k (job, key, seq, at) values (p_outbox, p_key, 1, clock_timestamp())
-  on conflict (job, key) do update set seq = k.seq + 1, at = greatest(clock_timestamp(), k.at + interval '1 us')
-  returning k.seq, k.at into its_seq, its_at;
   its_lock := s.lock || '#' || p_key;
   period := upper(lpad(to_hex((extract(epoch from its_at) * 1000000)::bigint), 13, '0') || substr(replace(gen_random_uuid()::text, '-', ''), 1, 13));
   seq := its_seq;
