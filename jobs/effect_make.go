@@ -52,7 +52,7 @@ func (r *Run) EffectOf(ctx context.Context, c EffectConfig) (response json.RawMe
 	case stepChanged:
 		return nil, m.fail(false, fmt.Errorf("%w: it was %s, now it is %s", ErrOtherRequest, shortened(e.request), shortened(request)))
 	case stepExpired:
-		return nil, m.fail(false, fmt.Errorf("%w: it was valid until %s", ErrExpired, c.deadline(e).UTC().Format(time.RFC3339)))
+		return nil, m.fail(false, fmt.Errorf("%w: it was valid until %s", ErrExpired, c.validUntil(e).UTC().Format(time.RFC3339)))
 	case stepAnswer:
 	}
 	return json.RawMessage(cmp.Or(e.response, "null")), nil
