@@ -30,7 +30,7 @@ func tells(t *testing.T, pool *pgxpool.Pool, job, key string, want ...string) {
 			}
 			continue
 		}
-		for ; at < len(w.Sentences) && !regexp.MustCompile(x).MatchString(w.Sentences[at]); at++ { //nolint:revive // it looks for the sentence
+		for ; at < len(w.Sentences) && !regexp.MustCompile(x).MatchString(w.Sentences[at]); at++ {
 		}
 		if at == len(w.Sentences) {
 			t.Fatalf("%s %s: no %q, or not in this order:\n%s", job, key, x, all)
