@@ -19,7 +19,7 @@ type whyEffect struct {
 const whyEffectsSQL = `
 select e.id, e.effect, e.idempotency_key, e.state, coalesce(e.error, '') as said
   from pawl.effects e
- where e.job = @job and e.key = @period and e.revision = @revision and e.state in ('intended', 'uncertain', 'dropped')
+ where e.job = @job and e.key = @period and e.revision = @revision and e.state in ('intended', 'uncertain', 'dropped') and (e.sends > 0 or e.state = 'dropped')
    and not exists (select from pawl.effects n where n.job = e.job and n.key = e.key and n.revision = e.revision and n.effect = e.effect and n.try > e.try)
    and (@period = @key or exists (select from pawl.runs r where r.id = e.run and r.job = @job and r.key = @key))
  order by e.state = 'dropped', e.id limit @most`

@@ -26,7 +26,11 @@ func (t *teller) past(periods []whyPeriod) error {
 	if err != nil {
 		return err
 	}
-	runs, err := ask[whyRun](t, whyRunsSQL, nil)
+	runs, err := ask[whyRun](t, whyRunsSQL, pgx.NamedArgs{"waits": waitsForSlot})
+	if err != nil {
+		return err
+	}
+	away, err := ask[whyAway](t, whyAwaySQL, pgx.NamedArgs{"waits": waitsForSlot})
 	if err != nil {
 		return err
 	}
@@ -49,7 +53,7 @@ func (t *teller) past(periods []whyPeriod) error {
 		if words := paramWords([]byte(x.Params)); words != "" {
 			begun.payload = "It was given " + words + "."
 		}
-		line = append(line, begun)
+		line = append(append(line, begun), turnedAway(x, away)...)
 		line = append(line, t.runs(x, runs, i == len(periods)-1)...)
 	}
 	line = append(line, troubled...)

@@ -101,6 +101,7 @@ func (t *teller) now(x whyPeriod, p *planned) error {
 		t.say("It is complete since %s.", stampOf(x.EndedAt))
 	case stateRunning:
 		t.say("It is running.")
+		return t.slotShards(x)
 	case stateOpen:
 		return t.waits(x, p)
 	case stateDead:
@@ -171,6 +172,9 @@ func (t *teller) waits(x whyPeriod, p *planned) error {
 		}
 		t.say("It waits for what it needs: %s.", or(strings.Join(needs, ", "), "all of which is complete by now, so it is let go in a moment"))
 		return nil
+	}
+	if told, err := t.slot(x); told || err != nil {
+		return err
 	}
 	if x.NotBefore != nil && x.NotBefore.After(p.now) {
 		t.say("It waits until %s: for its next run, or its jitter.", stamp(*x.NotBefore))
