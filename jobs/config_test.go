@@ -1,6 +1,8 @@
 package jobs_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -84,5 +86,26 @@ func TestNamesThatPostgresCannotStoreAreRefused(t *testing.T) {
 		if _, err := jobs.New(cfg); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("New = %v, want it to name %s", err, field)
 		}
+	}
+}
+
+func TestAnOutboxThatSaysWhatIsTheOutboxsIsRefused(t *testing.T) {
+	t.Parallel()
+	r, err := jobs.New(jobs.Config{Pool: pgtest.New(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(context.Context, *jobs.Run, jobs.Dispatch) error { return nil }
+	for field, j := range map[string]jobs.Job{
+		"Schedule": {Schedule: "@daily"}, "Overlap": {Overlap: jobs.OverlapSkip}, "OnDead": {OnDead: jobs.OnDeadAlert}, "Func": {Func: nothing},
+	} {
+		j.Name = "mail"
+		var bad *jobs.ConfigError
+		if err := r.Add(jobs.Outbox(j, send)); !errors.As(err, &bad) || bad.Field != field {
+			t.Errorf("an outbox with a %s of its own = %v", field, err)
+		}
+	}
+	if err := r.Add(jobs.Outbox(jobs.Job{Name: "mail", Schedule: "@manual"}, send)); err != nil {
+		t.Error(err)
 	}
 }

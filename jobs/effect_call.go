@@ -26,7 +26,8 @@ var (
 	ErrAgain = errors.New("jobs: effect may be sent again")
 	// ErrAbsent is what a probe answers when the receiver says that it has never got the key.
 	ErrAbsent = errors.New("jobs: receiver has not got the effect")
-	// ErrDropped is returned for an effect that a person has decided to give up: it is not called again.
+	// ErrDropped is returned for an effect that a person has decided to give up: it is not called again. It is an [ErrNoRetry]:
+	// a function that can go on without the effect doesn't return it.
 	ErrDropped = errors.New("jobs: effect was dropped by a person")
 	// ErrExpired is returned when it is too late to send an effect, and the cause of the call's context when that comes to be.
 	ErrExpired = errors.New("jobs: too late to send the effect")
@@ -158,6 +159,9 @@ type EffectError struct {
 // Error implements error.
 func (e *EffectError) Error() string {
 	s := fmt.Sprintf("jobs: effect %d, %s of %s %s, is %s: %v", e.ID, e.Key, e.Job, e.Period, e.State, e.Err)
+	if e.ID == 0 { // it has no row
+		s = fmt.Sprintf("jobs: effect %s of %s %s is %s: %v", e.Key, e.Job, e.Period, e.State, e.Err)
+	}
 	if e.Ask {
 		s += fmt.Sprintf("; find out whether it has happened and say so with: pawl effects decide %d; then: pawl job retry %s %s", e.ID, e.Job, e.Period)
 	}
@@ -169,5 +173,5 @@ func (e *EffectError) Unwrap() error { return e.Err }
 
 // Is says whether a person has to decide.
 func (e *EffectError) Is(target error) bool {
-	return target == ErrUncertain && e.Ask || target == ErrNoRetry && errors.Is(e.Err, ErrOtherRequest)
+	return target == ErrUncertain && e.Ask || target == ErrNoRetry && (errors.Is(e.Err, ErrOtherRequest) || errors.Is(e.Err, ErrDropped))
 }

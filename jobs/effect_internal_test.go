@@ -83,3 +83,20 @@ func TestTheKeyOfAnEffectHasNeitherTokenNorAttempt(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEffectThatIsTooLateSaysUntilWhenItWasValid(t *testing.T) {
+	t.Parallel()
+	until := time.Date(2026, 9, 16, 12, 0, 0, 0, time.UTC)
+	stored := until.Add(-time.Hour)
+	c := EffectConfig{ValidUntil: until}
+	if got := c.validUntil(entry{}); !got.Equal(until) {
+		t.Errorf("without a row it was valid until %s", got)
+	}
+	if got := c.validUntil(entry{validUntil: &stored}); !got.Equal(stored) {
+		t.Errorf("with a row it was valid until %s", got)
+	}
+	e := &EffectError{Job: "payout", Period: "p", Key: "k5", State: "not sent", Err: ErrExpired}
+	if got := e.Error(); got != "jobs: effect k5 of payout p is not sent: "+ErrExpired.Error() {
+		t.Error(got)
+	}
+}

@@ -55,7 +55,7 @@ func (r *Run) EffectOf(ctx context.Context, c EffectConfig) (response json.RawMe
 	case stepChanged:
 		return nil, m.fail(false, fmt.Errorf("%w: %s%s", ErrOtherRequest, changes(e.request, request), m.instead()))
 	case stepExpired:
-		err := fmt.Errorf("%w: it was valid until %s", ErrExpired, c.deadline(e).UTC().Format(time.RFC3339))
+		err := fmt.Errorf("%w: it was valid until %s", ErrExpired, c.validUntil(e).UTC().Format(time.RFC3339))
 		if e.state == EffectIntended { // and nothing was sent
 			return nil, m.ended(ctx, EffectFailed, err)
 		}

@@ -80,12 +80,17 @@ func (c EffectConfig) next(e entry, request, operation string, now time.Time) st
 	return stepAgain
 }
 
+// validUntil is what was said when the effect was first intended, whatever is said now.
+func (c EffectConfig) validUntil(e entry) time.Time {
+	if e.validUntil != nil {
+		return *e.validUntil
+	}
+	return c.ValidUntil
+}
+
 // deadline is until when an effect may be sent: while the receiver surely knows the key of who may have sent it before.
 func (c EffectConfig) deadline(e entry) time.Time {
-	until := c.ValidUntil
-	if e.validUntil != nil {
-		until = *e.validUntil
-	}
+	until := c.validUntil(e)
 	life := c.KeyLifetime
 	if life == NoKeys {
 		life = keyLifetime

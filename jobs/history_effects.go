@@ -13,9 +13,9 @@ import (
 type EffectInfo struct {
 	ID             int64           `json:"id"`
 	Job            string          `json:"job"`
-	Key            string          `json:"key"`      // of the period
+	Key            string          `json:"period"`
 	Revision       int             `json:"revision"` // that first had it: reruns find what was done, unless they repeat effects
-	Effect         string          `json:"effect"`   // its key within the period
+	Effect         string          `json:"key"`      // its key within the period
 	Try            int             `json:"try"`
 	IdempotencyKey string          `json:"idempotency_key"`
 	State          string          `json:"state"`
@@ -29,8 +29,9 @@ type EffectInfo struct {
 	ValidUntil     *time.Time      `json:"valid_until"`
 	DecidedBy      string          `json:"decided_by"`
 	Reason         string          `json:"reason"`
-	MatchedAt      *time.Time      `json:"matched_at"` // the other side has last said so, too
-	Period         string          `json:"period"`     // state of the period's last revision; empty: it is gone
+	MatchedAt      *time.Time      `json:"matched_at"`   // the other side has last said so, too
+	UnderWay       bool            `json:"under_way"`    // a run that lives is at the call
+	Period         string          `json:"period_state"` // state of the period's last revision; empty: it is gone
 }
 
 // EffectFilter says which effects. The zero value means all of them.
@@ -41,6 +42,7 @@ type EffectFilter struct {
 	State  string // an effect's state, or open: intended and uncertain
 	Before int64  // only ids before it: the last of the page before
 	Limit  int    // default 100, at most 1000
+	Left   bool   // of those without an outcome only what was sent and nobody is at: no call that is under way
 }
 
 // EffectOpen in EffectFilter.State means what has no outcome yet.
@@ -52,11 +54,13 @@ const (
 select e.id, e.job, e.key, e.revision, e.effect, e.try, e.idempotency_key, e.state, e.request::json as request, coalesce(e.response, 'null')::json as response,
        coalesce(e.error, '') as error, e.sends, e.token, e.at, e.ended_at, e.valid_until, coalesce(e.decided_by, '') as decided_by,
        coalesce(e.reason, '') as reason, e.matched_at,
-       coalesce((select p.state from pawl.periods p where p.job = e.job and p.key = e.key order by p.revision desc limit 1), '') as period
+       coalesce((select p.state from pawl.periods p where p.job = e.job and p.key = e.key order by p.revision desc limit 1), '') as period,
+       e.state = 'intended' and exists (select from pawl.runs r where r.id = e.run and r.ended_at is null) as under_way
   from pawl.effects e
  where (@id::bigint = 0 or e.id = @id)` + ofJob + ` and (@key::text = '' or e.key = @key)
    and (@state::text = '' or e.state = @state or @state = 'open' and e.state in ('intended', 'uncertain'))
-   and (@before::bigint = 0 or e.id < @before)`
+   and (@before::bigint = 0 or e.id < @before)
+   and (not @left::bool or e.state <> 'intended' or e.sends > 0 and not exists (select from pawl.runs r where r.id = e.run and r.ended_at is null))`
 	newestEffects = `
  order by e.id desc limit @limit`
 
@@ -87,7 +91,7 @@ func (h *History) Effects(ctx context.Context, f EffectFilter) ([]EffectInfo, er
 	if err := oneOf("effect", f.State, EffectIntended, EffectDone, EffectFailed, EffectUncertain, EffectDropped, EffectOpen); err != nil {
 		return nil, err
 	}
-	args := pgx.NamedArgs{"id": f.ID, "job": f.Job, "key": f.Key, "state": f.State, "before": f.Before, "limit": limited(f.Limit)}
+	args := pgx.NamedArgs{"id": f.ID, "job": f.Job, "key": f.Key, "state": f.State, "before": f.Before, "limit": limited(f.Limit), "left": f.Left}
 	list, err := collect[EffectInfo](ctx, h, "effects", f.sql(), args)
 	for i := range list {
 		x := &list[i]

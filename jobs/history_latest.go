@@ -17,7 +17,7 @@ select ` + periodColumns + `
 	case err != nil:
 		return PeriodRecord{}, err
 	case len(found) == 0:
-		return PeriodRecord{}, fmt.Errorf("%w %s %s: list them with: pawl job ls", ErrUnknownPeriod, job, key)
+		return PeriodRecord{}, fmt.Errorf("%w %s %s: list them with: pawl job history %s --periods", ErrUnknownPeriod, job, key, job)
 	}
 	found[0].utc()
 	return found[0], nil

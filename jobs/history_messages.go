@@ -11,8 +11,8 @@ import (
 // MessageInfo is a message of an outbox, for people.
 type MessageInfo struct {
 	Outbox     string          `json:"outbox"`
-	Key        string          `json:"key"` // of its period, by which it is retried or cancelled
-	MessageKey string          `json:"message_key"`
+	Key        string          `json:"period"` // the key of its period, by which it is retried or cancelled
+	MessageKey string          `json:"key"`
 	Seq        int64           `json:"seq"`
 	State      string          `json:"state"` // of its period
 	Waits      string          `json:"waits"` // dead: one before it in its key is

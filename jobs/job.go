@@ -93,8 +93,9 @@ type Job struct {
 	Reduce        Reduce           // with shards: writes what completes the period when all of them are complete; default nothing
 	Func          Func             // required, unless it is Elsewhere
 
-	app    string // of a job of pawl's own
-	outbox bool   // see Outbox
+	app     string // of a job of pawl's own
+	outbox  bool   // see Outbox
+	ownFunc bool   // an outbox was given a function of another kind
 }
 
 var jobName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,62}$`)
@@ -149,6 +150,9 @@ func (j Job) withDefaults() (Job, error) {
 		return j, err
 	}
 	if err := j.checkNeeds(); err != nil {
+		return j, err
+	}
+	if err := j.checkOutbox(); err != nil {
 		return j, err
 	}
 	if err := j.checkShards(); err != nil {

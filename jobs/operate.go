@@ -155,7 +155,7 @@ func latestOf(ctx context.Context, tx pgx.Tx, job string, keys ...string) (map[s
 func periodOf(ctx context.Context, tx pgx.Tx, job, key string) (latest, error) {
 	found, err := latestOf(ctx, tx, job, key)
 	if err == nil && !found[key].exists {
-		err = fmt.Errorf("%w %s %s: list them with: pawl job ls", ErrUnknownPeriod, job, key)
+		err = fmt.Errorf("%w %s %s: list them with: pawl job history %s --periods", ErrUnknownPeriod, job, key, job)
 	}
 	if err == nil && found[key].parent != "" {
 		err = fmt.Errorf("%w: %s is a shard of %s %s, give that period: its shards follow", ErrUnknownPeriod, key, job, found[key].parent)

@@ -136,6 +136,9 @@ func (p *planned) backfill(ctx context.Context, tx pgx.Tx, from, to string) ([]B
 
 // between lists what the schedule's ticks up to now owe between two keys.
 func (p *planned) between(from, to string) (list []BackfillPeriod, err error) {
+	if err := p.refuseOutbox(); err != nil {
+		return nil, err
+	}
 	if p.schedule.Manual() {
 		return nil, &schedule.FieldError{Field: "schedule", Value: p.Schedule, Problem: "owes no periods by itself", Fix: "trigger the job instead"}
 	}

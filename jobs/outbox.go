@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"pawl/fence"
+	"pawl/jobs/schedule"
 )
 
 // Dispatch is a message on its way out.
@@ -27,17 +29,49 @@ type Dispatch struct {
 // Outbox makes a job of j whose periods are the messages that [Run.Enqueue] and [Enqueue] put into it: each is sent at least
 // once, those of a key in the order in which they were committed. A message that is dead holds those behind it in its
 // key, until a person retries ([Retry]) or drops it ([Cancel]). j has the name, TTL, timeout, retries and owner; schedule,
-// overlap, on-dead and function are the outbox's. What send returns counts as what a [Func] does: [ErrNoRetry],
+// overlap, on-dead and function are the outbox's: a job that says others is refused by [Runner.Add]. What send returns counts as what a [Func] does: [ErrNoRetry],
 // [ErrUncertain], a [RetryError].
 //
 // A message costs a start and an end, about as much as a period of a small job.
 func Outbox(j Job, send func(ctx context.Context, run *Run, d Dispatch) error) Job {
-	j.Schedule, j.Overlap, j.OnDead, j.outbox = "@manual", OverlapAllow, OnDeadHoldNext, true
+	j.outbox, j.ownFunc = true, j.Func != nil
+	j.Schedule, j.Overlap, j.OnDead = cmp.Or(j.Schedule, "@manual"), cmp.Or(j.Overlap, OverlapAllow), cmp.Or(j.OnDead, OnDeadHoldNext)
 	j.Func = nil
 	if send != nil {
 		j.Func = func(ctx context.Context, run *Run) error { return run.dispatch(ctx, send) }
 	}
 	return j
+}
+
+// checkOutbox refuses what an outbox has of its own.
+func (j Job) checkOutbox() error {
+	bad := func(field string, value any) error {
+		return &ConfigError{j.Name, field, value, "leave it out: an outbox sends what is enqueued, in order per key, by the function that Outbox was given"}
+	}
+	switch {
+	case !j.outbox:
+		return nil
+	case j.Schedule != "@manual":
+		return bad("Schedule", j.Schedule)
+	case j.Overlap != OverlapAllow:
+		return bad("Overlap", j.Overlap)
+	case j.OnDead != OnDeadHoldNext:
+		return bad("OnDead", j.OnDead)
+	case j.ownFunc:
+		return bad("Func", "a function")
+	}
+	return nil
+}
+
+// refuseOutbox refuses an act that would owe a period without a message.
+func (p *planned) refuseOutbox() error {
+	if !p.Outbox {
+		return nil
+	}
+	return &schedule.FieldError{
+		Field: "job", Value: p.Job, Problem: "is an outbox: it owes its messages, and nothing by itself",
+		Fix: "enqueue a message, with jobs.Enqueue or select pawl.enqueue(…); a dead one is sent again with: pawl job retry " + p.Job + " PERIOD",
+	}
 }
 
 const (

@@ -116,16 +116,17 @@ func (t *teller) slotHolders(who string, s Slots) error {
 }
 
 // turnedAway tells how often a revision found no permit.
-func (t *teller) turnedAway(x whyPeriod, all []whyAway) {
+func turnedAway(x whyPeriod, all []whyAway) (line []moment) {
 	for _, a := range all {
 		if a.Revision != x.Revision {
 			continue
 		}
 		s, _ := SlotsOf(a.Error)
+		text := fmt.Sprintf("It found none of the slots of %s free %d times from %s to %s, which cost no attempt.", s.Name, a.Count, stamp(a.First), stamp(a.Last))
 		if a.Count == 1 {
-			t.say("At %s it found none of the slots of %s free, which cost no attempt.", stamp(a.First), s.Name)
-			continue
+			text = fmt.Sprintf("At %s it found none of the slots of %s free, which cost no attempt.", stamp(a.First), s.Name)
 		}
-		t.say("It found none of the slots of %s free %d times from %s to %s, which cost no attempt.", s.Name, a.Count, stamp(a.First), stamp(a.Last))
+		line = append(line, moment{at: a.First, text: text})
 	}
+	return line
 }

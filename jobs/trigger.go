@@ -30,6 +30,9 @@ type TriggerConfig struct {
 // with the key a [*PeriodStateError] that is an [ErrComplete] or [ErrRunning].
 func Trigger(ctx context.Context, pool *pgxpool.Pool, job string, c TriggerConfig) (key string, err error) {
 	err = operate(ctx, pool, job, func(ctx context.Context, tx pgx.Tx, p *planned) error {
+		if err := p.refuseOutbox(); err != nil {
+			return err
+		}
 		period := current(p.schedule, p.now)
 		if c.Seen.Key != "" && p.schedule.Manual() {
 			own, err := p.schedule.ParseKey(c.Seen.Key)

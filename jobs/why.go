@@ -37,14 +37,21 @@ func (w Why) Public() []string {
 // whyPeriod is a revision of a period.
 type whyPeriod struct {
 	Key, Lock, State, Reason, Waits, BlockedBy, Origin string
-	Params                                             string
+	Params, Run                                        string
+	Parent, Shard                                      string // of a shard: its period's key, and its own
+	Shards, ShardNo                                    *int   // of a period that was fanned out: how many; of a shard: which, from 0
 	Revision, Ticks, Attempts, MaxAttempts, Priority   int
+	KeyRevision                                        int
 	ScheduledAt                                        time.Time
 	LastAt, NotBefore, StartBy, DueAt, EndedAt         *time.Time
 }
 
+// whole is the key of the period, a shard's too.
+func (x whyPeriod) whole() string { return or(x.Parent, x.Key) }
+
 // whyRun is one of its runs.
 type whyRun struct {
+	ID, Shard            string // Shard: of a period's shard
 	Revision, Attempt    int
 	State, Holder, Error string
 	Token                int64
@@ -68,20 +75,23 @@ type whyAway struct {
 type whyAct struct {
 	At                    time.Time
 	Actor, Action, Reason string
-	Period                string
+	Effect, EffectKey, Is string // of a decision
+	Revision, From, To    string // of a rerun; of a backfill
+	Until                 string // of a pause
 }
 
 const (
 	// Its own rows, or the stretch of ticks that it lies in.
 	whyPeriodsSQL = `
 select key, lock, state, coalesce(reason, '') as reason, coalesce(waits, '') as waits, coalesce(blocked_by, '') as blocked_by, origin,
-       revision, ticks, attempts::int, max_attempts::int, priority::int, scheduled_at, last_at, not_before, start_by, due_at, ended_at, coalesce(params::text, '') as params
+       revision, ticks, attempts::int, max_attempts::int, priority::int, scheduled_at, last_at, not_before, start_by, due_at, ended_at, coalesce(params::text, '') as params,
+       coalesce(run::text, '') as run, coalesce(parent, '') as parent, coalesce(shard, '') as shard, shards, shard_no, key_revision
   from pawl.periods
  where job = @job and (key = @key or ticks > 1 and scheduled_at <= @at and last_at >= @at)
  order by key = @key, revision`
 
 	whyRunsSQL = `
-select revision, attempt::int, state, coalesce(holder, '') as holder, coalesce(error, '') as error, token, started_at, ended_at, done,
+select r.id::text as id, '' as shard, revision, attempt::int, state, coalesce(holder, '') as holder, coalesce(error, '') as error, token, started_at, ended_at, done,
        o.bytes as said, coalesce(o.partial, false) as partial,
        case when o.partial then substr(w.words, greatest(length(w.words) - 199, 1)) end as last_words
   from pawl.runs r left join pawl.outputs o on o.run = r.id
@@ -94,10 +104,13 @@ select revision, count(*) as count, min(started_at) as first, max(started_at) as
  where job = @job and key = @key and state = 'drained' and starts_with(error, @waits) group by revision`
 
 	whyActsSQL = `
-select at, actor, action, coalesce(reason, '') as reason, coalesce(period, '') as period from pawl.audit
- where job = any (array(select @job::text union all select former from pawl.renames where job = @job))
-   and (period = @key or period is null and action in ('pause', 'resume', 'backfill', 'retire', 'rename') and at >= @since)
- order by at, id limit 1000`
+select a.at, a.actor, a.action, coalesce(a.reason, '') as reason, coalesce(a.detail ->> 'effect', '') as effect, coalesce(e.effect, '') as effect_key,
+       coalesce(a.detail ->> 'is', '') as "is", coalesce(a.detail ->> 'revision', '') as revision, coalesce(a.detail ->> 'from', '') as "from",
+       coalesce(a.detail ->> 'to', '') as "to", coalesce(a.detail ->> 'until', '') as until
+  from pawl.audit a left join pawl.effects e on e.id = case a.action when 'effect_decide' then (a.detail ->> 'effect')::bigint end
+ where a.job = any (array(select @job::text union all select former from pawl.renames where job = @job))
+   and (a.period = @period or a.period is null and a.action in ('pause', 'resume', 'backfill', 'retire', 'rename') and a.at >= @since)
+ order by a.at, a.id limit 1000`
 
 	whyNeedsSQL = `
 select n.job || ' ' || @key || ' ' || coalesce('is ' || q.state, 'has no row') as need
@@ -118,8 +131,9 @@ select coalesce(holder, 'somebody') || ' until ' || to_char(expires_at at time z
    and not exists (select from pawl.runs where lock = @lock and ended_at is null)`
 )
 
-// Why tells the life of a period. It returns [ErrUnknownJob], or a [*schedule.FieldError] for a key that isn't one of the
-// job's kind. A period without a row is told too: why there is none.
+// Why tells the life of a period, or of one of its shards, whose key is the period's, # and its own. It returns
+// [ErrUnknownJob], a [*schedule.FieldError] for a key that isn't one of the job's kind, or [ErrUnknownPeriod] for a shard that
+// isn't there. A period without a row is told too: why there is none.
 func (h *History) Why(ctx context.Context, job, key string) (w Why, err error) {
 	w = Why{Job: job, Key: key, Sentences: []string{}}
 	err = h.read(ctx, "why", func(ctx context.Context, tx pgx.Tx) error {
@@ -129,7 +143,7 @@ func (h *History) Why(ctx context.Context, job, key string) (w Why, err error) {
 		return err
 	})
 	var wrong *schedule.FieldError
-	if errors.Is(err, ErrUnknownJob) || errors.As(err, &wrong) {
+	if errors.Is(err, ErrUnknownJob) || errors.Is(err, ErrUnknownPeriod) || errors.As(err, &wrong) {
 		err = errors.Unwrap(err) // the question was answered
 	}
 	return w, err

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"pawl/fence"
 )
 
 // teller tells the life of one period. It lives as long as one transaction.
@@ -18,7 +16,8 @@ type teller struct {
 	job, key string
 	state    string
 	said     []string
-	payloads []int // which of them are for those who may see payloads
+	payloads []int     // which of them are for those who may see payloads
+	decided  time.Time // when a person last decided on an effect of it
 }
 
 func (t *teller) say(format string, args ...any) {
@@ -48,44 +47,27 @@ func (t *teller) tell() error {
 	if len(periods) == 0 {
 		return t.never(p)
 	}
-	runs, err := ask[whyRun](t, whyRunsSQL, pgx.NamedArgs{"waits": waitsForSlot})
-	if err != nil {
+	if err := t.past(periods); err != nil {
 		return err
 	}
-	away, err := ask[whyAway](t, whyAwaySQL, pgx.NamedArgs{"waits": waitsForSlot})
-	if err != nil {
-		return err
-	}
-	acts, err := ask[whyAct](t, whyActsSQL, pgx.NamedArgs{"since": periods[0].ScheduledAt})
-	if err != nil {
-		return err
-	}
-	for i, x := range periods {
-		t.begin(x)
-		if words := paramWords([]byte(x.Params)); words != "" {
-			t.payload("It was given %s.", words)
-		}
-		t.turnedAway(x, away)
-		t.runs(x, runs)
-		if i == len(periods)-1 {
-			t.acts(acts)
-			t.state = x.State
-			if err := t.now(x, p); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	last := periods[len(periods)-1]
+	t.state = last.State
+	return t.now(last, p)
 }
 
 // never tells why there is no row.
 func (t *teller) never(p *planned) error {
+	if period, shard := cutKey(t.key); shard != "" {
+		return fmt.Errorf("%w %s %s: that period has no shard %q; list those it has with: pawl job shards %s %s", ErrUnknownPeriod, t.job, t.key, shard, t.job, period)
+	}
 	x, err := p.schedule.ParseKey(t.key)
 	if err != nil {
 		return err
 	}
 	at, owed := p.schedule.Due(x)
 	switch {
+	case p.Outbox:
+		t.say("%s is an outbox: it owes only what is enqueued, and %s never was.", t.job, t.key)
 	case p.schedule.Manual():
 		t.say("%s is @manual: it owes only what is triggered, and %s never was.", t.job, t.key)
 	case !owed:
@@ -101,89 +83,19 @@ func (t *teller) never(p *planned) error {
 	return nil
 }
 
-// begin tells how it came to be owed.
-func (t *teller) begin(x whyPeriod) {
-	of := ""
-	if x.Revision > 1 {
-		of = fmt.Sprintf(" (revision %d)", x.Revision)
-	}
-	if x.Ticks > 1 && x.LastAt != nil {
-		t.say("%s %s is one of %d ticks from %s to %s, which share one row.", t.job, t.key, x.Ticks, stamp(x.ScheduledAt), stamp(*x.LastAt))
-		return
-	}
-	switch x.Origin {
-	case originSchedule:
-		t.say("%s %s%s was scheduled for %s.", t.job, t.key, of, stamp(x.ScheduledAt))
-	case originBackfill:
-		t.say("%s %s%s was scheduled for %s and owed by a backfill.", t.job, t.key, of, stamp(x.ScheduledAt))
-	case originRerun:
-		t.say("%s %s was owed again as revision %d by a rerun.", t.job, t.key, x.Revision)
-	default:
-		t.say("%s %s%s was owed by a %s at %s.", t.job, t.key, of, x.Origin, stamp(x.ScheduledAt))
-	}
-}
-
-func (t *teller) runs(x whyPeriod, runs []whyRun) {
-	for _, r := range runs {
-		if r.Revision != x.Revision {
-			continue
-		}
-		text := fmt.Sprintf("Run %d began at %s on %s with token %s", r.Attempt, stamp(r.StartedAt), or(r.Holder, "nobody known"), fence.FormatSeq(r.Token))
-		if r.EndedAt == nil {
-			text += " and is under way"
-		} else {
-			text += fmt.Sprintf(" and %s after %s", ran(r.State), r.EndedAt.Sub(r.StartedAt).Round(time.Millisecond))
-		}
-		if r.Error != "" {
-			line, _, _ := strings.Cut(r.Error, "\n")
-			text += ": " + strings.TrimSuffix(line, ".")
-		}
-		t.say("%s.", text)
-		t.lastWords(r)
-	}
-}
-
-// lastWords tells what a run had said whose process died: nobody else tells that.
-func (t *teller) lastWords(r whyRun) {
-	if !r.Partial || r.Said == nil || r.EndedAt == nil {
-		return
-	}
-	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(r.LastWords), "")), "\n")
-	t.payload("Its output is incomplete, %d bytes; the last that is kept: %q. All of it: pawl job output %s %s --attempt %d", *r.Said, lines[len(lines)-1], t.job, t.key, r.Attempt)
-}
-
-// ran is how a run ended.
-func ran(state string) string {
-	switch state {
-	case stateComplete:
-		return "completed the period"
-	case stateTimedOut:
-		return "took longer than its timeout"
-	case stateLost:
-		return "lost its lease"
-	case stateDrained:
-		return "was drained, since its process shut down, which costs no attempt"
-	case stateSkipped:
-		return "said that there is nothing to do"
-	}
-	return state
-}
-
-func (t *teller) acts(acts []whyAct) {
-	for _, a := range acts {
-		text := fmt.Sprintf("At %s %s did a %s", stamp(a.At), a.Actor, a.Action)
-		if a.Period == "" {
-			text += " of the job"
-		}
-		if a.Reason != "" {
-			text += ": " + strings.TrimSuffix(a.Reason, ".")
-		}
-		t.say("%s.", text)
-	}
-}
-
 // now tells what it is, and what it waits for.
 func (t *teller) now(x whyPeriod, p *planned) error {
+	dead, err := t.shards(x)
+	if err != nil {
+		return err
+	}
+	effects, err := t.effects(x, dead)
+	if err != nil {
+		return err
+	}
+	if x.State != stateDead {
+		t.said = append(t.said, effects...)
+	}
 	switch x.State {
 	case stateComplete:
 		t.say("It is complete since %s.", stampOf(x.EndedAt))
@@ -193,7 +105,7 @@ func (t *teller) now(x whyPeriod, p *planned) error {
 	case stateOpen:
 		return t.waits(x, p)
 	case stateDead:
-		t.say("It is dead after %d of %d runs: nothing runs it again by itself. To owe it again: pawl job retry %s %s", x.Attempts, x.MaxAttempts, t.job, t.key)
+		return t.dead(x, p, effects)
 	case "missed":
 		t.say("It was missed (%s): %s. To owe it now: pawl backfill %s --from %s --to %s", x.Reason, missed(x.Reason), t.job, t.key, t.key)
 	case stateSkipped:
@@ -203,6 +115,32 @@ func (t *teller) now(x whyPeriod, p *planned) error {
 	default:
 		t.say("It is %s%s since %s.", x.State, reasoned(x.Reason), stampOf(x.EndedAt))
 	}
+	return nil
+}
+
+// dead tells what a person has to do: first what nobody knows, then the period.
+func (t *teller) dead(x whyPeriod, p *planned, effects []string) error {
+	died := fmt.Sprintf("It is dead after %d of %d runs: nothing runs it again by itself.", x.Attempts, x.MaxAttempts)
+	switch {
+	case x.Reason == "shard":
+		died = "It is dead, since shards of it are: nothing runs it again by itself."
+	case x.Reason == stateUncertain && len(effects) == 0 && (x.EndedAt == nil || t.decided.Before(*x.EndedAt)):
+		died += " Nobody knows whether its work has happened: find that out first."
+	}
+	again, err := t.again(x)
+	if err != nil {
+		return err
+	}
+	if p.Outbox {
+		again += fmt.Sprintf("; or drop it: pawl job cancel %s %s --reason TEXT; until then it holds those behind it in its key", t.job, t.key)
+	}
+	if len(effects) == 0 {
+		t.say("%s To owe it again: %s", died, again)
+		return nil
+	}
+	t.say("%s", died)
+	t.said = append(t.said, effects...)
+	t.say("To owe it again then: %s", again)
 	return nil
 }
 

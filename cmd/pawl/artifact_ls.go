@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"pawl/jobs"
@@ -16,6 +18,9 @@ func (c *cli) artifactList() *cobra.Command {
 			return c.withHistory(cmd.Context(), func(_ *database, h *jobs.History) error {
 				if len(args) == 0 {
 					all, err := h.Artifacts(cmd.Context(), f)
+					if err == nil && len(all) == 0 {
+						err = known(cmd.Context(), h, f.Job, "")
+					}
 					if err != nil {
 						return err
 					}
@@ -27,6 +32,9 @@ func (c *cli) artifactList() *cobra.Command {
 				all, err := h.ArtifactVersions(cmd.Context(), args[0], 0, f.Limit)
 				if err != nil {
 					return err
+				}
+				if len(all) == 0 {
+					return fmt.Errorf("%w: %q", jobs.ErrNoArtifact, args[0])
 				}
 				return c.listArtifacts(all)
 			})

@@ -64,8 +64,8 @@ it is complete. It needs a pawl serve, or a worker, which runs the job.`,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.config, "config", "", "a job file, whose jobs are stored first")
-	fs.StringVar(&f.from, "from", "", "the first period's key, as 2026-09-01")
-	fs.StringVar(&f.to, "to", "", "the last period's key, which is included")
+	fs.StringVar(&f.from, "from", "", "the first period's key, as 2026-09-01, included")
+	fs.StringVar(&f.to, "to", "", "the last period's key, included (pawl plan --to excludes it: that is a time)")
 	fs.BoolVar(&f.yes, "yes", false, "don't ask")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "only print the list")
 	paramFlag(cmd, &f.given)

@@ -18,7 +18,7 @@ func (c *cli) effects() *cobra.Command {
 		Long: `See what jobs have done to systems that can't check a token: each effect's intent and what became of it. An
 effect of which nobody knows whether it has happened waits for a person who finds out and decides.`,
 	}
-	cmd.AddCommand(c.effectsList(), c.effectsDecide())
+	cmd.AddCommand(c.effectsList(), c.effectsShow(), c.effectsDecide())
 	return cmd
 }
 
@@ -34,17 +34,23 @@ func (c *cli) effectsList() *cobra.Command {
 				return usage("--uncertain, --unmatched and --state don't go together: give one of them")
 			}
 			if uncertain {
-				f.State = jobs.EffectOpen
+				f.State, f.Left = jobs.EffectOpen, true
 			}
 			return c.withHistory(cmd.Context(), func(_ *database, h *jobs.History) error {
 				if unmatched {
 					rows, err := h.Unmatched(cmd.Context(), f.Job, f.Limit)
+					if err == nil && len(rows) == 0 {
+						err = known(cmd.Context(), h, f.Job, "")
+					}
 					if err != nil {
 						return err
 					}
 					return list(c.p, rows, "both sides say the same, as far as they were compared", []string{"JOB", "KIND", "EFFECT", "SINCE", "KEY", "DETAIL"}, differenceCells)
 				}
 				rows, err := h.Effects(cmd.Context(), f)
+				if err == nil && len(rows) == 0 {
+					err = known(cmd.Context(), h, f.Job, f.Key)
+				}
 				if err != nil {
 					return err
 				}
@@ -53,7 +59,7 @@ func (c *cli) effectsList() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&uncertain, "uncertain", false, "only those of which nobody knows whether they have happened")
+	cmd.Flags().BoolVar(&uncertain, "uncertain", false, "only those of which nobody knows whether they have happened, and that no run is at")
 	cmd.Flags().BoolVar(&unmatched, "unmatched", false, "what reconciliations have found that the other side says differently")
 	cmd.Flags().StringVar(&f.State, "state", "", "only intended, done, failed, uncertain or dropped ones, or open: intended and uncertain")
 	cmd.Flags().StringVar(&f.Job, "job", "", "only those of this job")
@@ -69,8 +75,15 @@ func effectCells(now time.Time, e jobs.EffectInfo) []string {
 		said = e.DecidedBy + ": " + e.Reason
 	}
 	return []string{
-		strconv.FormatInt(e.ID, 10), e.Job, e.Key, e.Effect, strconv.Itoa(e.Try), e.State, strconv.Itoa(e.Sends), ago(now, &e.At), or(short(said)),
+		strconv.FormatInt(e.ID, 10), e.Job, e.Key, e.Effect, strconv.Itoa(e.Try), stateOfEffect(e), strconv.Itoa(e.Sends), ago(now, &e.At), or(short(said)),
 	}
+}
+
+func stateOfEffect(e jobs.EffectInfo) string {
+	if e.UnderWay {
+		return e.State + ", under way"
+	}
+	return e.State
 }
 
 func differenceCells(d jobs.EffectDifference) []string {
@@ -109,9 +122,9 @@ func (c *cli) effectsDecide() *cobra.Command {
 The period itself is owed again with: pawl job retry. Who decided, and why, goes into the audit.`,
 		Example: `  pawl effects decide 4711 done --response '{"ref":"po_81"}' --reason "the bank has it, says Ms Ito"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := strconv.ParseInt(args[0], 10, 64)
-			if err != nil || id < 1 {
-				return usage("ID is %q: use a number from pawl effects ls", args[0])
+			id, err := effectID(args[0])
+			if err != nil {
+				return err
 			}
 			d := jobs.EffectDecision{State: args[1]}
 			switch {

@@ -86,3 +86,18 @@ func TestPlanOwesFiveDaysWithoutATickNearby(t *testing.T) {
 		}
 	}
 }
+
+func TestNextShowsSecondsWhereTheScheduleHasThem(t *testing.T) {
+	t.Parallel()
+	next := time.Date(2026, 9, 16, 4, 15, 0, 0, time.UTC)
+	for schedule, want := range map[string]string{
+		"@every 30s": "2026-09-16 04:15:00Z", "@every 90s": "2026-09-16 04:15:00Z", "*/10 * * * * *": "2026-09-16 04:15:00Z",
+		"@every 5m": "2026-09-16 04:15Z", "15 4 * * *": "2026-09-16 04:15Z", "@daily": "2026-09-16 04:15Z",
+	} {
+		var j listedJob
+		j.Schedule, j.NextAt = schedule, &next
+		if got := jobCells(j)[3]; got != want {
+			t.Errorf("%s: %q, want %q", schedule, got, want)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,24 @@ func (c *cli) withHistory(ctx context.Context, fn func(*database, *jobs.History)
 	}
 	defer db.pool.Close()
 	return fn(db, jobs.NewHistory(db.pool))
+}
+
+// known refuses a job that isn't stored, and a period of it without a row. Empty names are not asked about. It is for lists that
+// are empty: what a job has left behind is listed, whether or not it is stored still.
+func known(ctx context.Context, h *jobs.History, job, period string) error {
+	if job == "" {
+		return nil
+	}
+	if err := knownJob(ctx, h, job); err != nil || period == "" {
+		return err
+	}
+	_, err := h.Latest(ctx, job, period)
+	if errors.Is(err, jobs.ErrUnknownPeriod) { // a tick may share the row of others
+		if w, whyErr := h.Why(ctx, job, period); whyErr == nil && w.State != "" {
+			return nil
+		}
+	}
+	return err
 }
 
 // knownJob refuses a job that isn't stored.

@@ -54,6 +54,11 @@ func (c *cli) listRuns(ctx context.Context, h *jobs.History, f jobs.RunFilter) e
 	if err != nil {
 		return stateWords(err, "; add --periods for a period's")
 	}
+	if len(runs) == 0 && f.Key != "" {
+		if err := known(ctx, h, f.Job, f.Key); err != nil {
+			return err
+		}
+	}
 	return list(c.p, runs, "no runs", []string{"PERIOD", "RUN", "STATE", "TOKEN", "HOLDER", "STARTED", "TOOK", "DONE", "ERROR"}, runCells)
 }
 
@@ -68,8 +73,16 @@ func (c *cli) listPeriods(ctx context.Context, h *jobs.History, f jobs.PeriodFil
 		if p.Token != nil {
 			seq = *p.Token
 		}
-		return []string{p.Key, p.State, or(p.Reason), at(&p.ScheduledAt), thousands(int64(p.Attempts)), at(p.CompletedAt), token(seq), or(p.ParamWords())}
+		return []string{p.Key, p.State, or(reasonWords(p)), at(&p.ScheduledAt), thousands(int64(p.Attempts)), at(p.CompletedAt), token(seq), or(p.ParamWords())}
 	})
+}
+
+// reasonWords is a period's reason; of one that is dead since shards are, with those.
+func reasonWords(p jobs.PeriodRecord) string {
+	if p.Reason != "shard" || p.BlockedBy == "" {
+		return p.Reason
+	}
+	return "shard " + strings.ReplaceAll(p.BlockedBy, p.Job+" "+p.Key+"#", "")
 }
 
 // stateWords says what a state may be.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,10 +44,13 @@ func (c *cli) jobList() *cobra.Command {
 	}
 }
 
-// jobCells fits into 100 columns with names of a dozen letters: seconds that are none are left out, and so is the name of a
-// lock that is the job's own.
+// jobCells fits into 100 columns with names of a dozen letters: seconds that are none are left out where the schedule has none,
+// and so is the name of a lock that is the job's own.
 func jobCells(j listedJob) []string {
-	next := strings.Replace(at(j.NextAt), ":00Z", "Z", 1)
+	next := at(j.NextAt)
+	if !hasSeconds(j.Schedule) {
+		next = strings.Replace(next, ":00Z", "Z", 1)
+	}
 	lock := j.Lock
 	if lock == "job:"+j.Job {
 		lock = "own"
@@ -60,6 +64,16 @@ func jobCells(j listedJob) []string {
 	return []string{
 		j.Job, j.Schedule, or(j.Zone), next, thousands(j.Open), thousands(j.Running), thousands(j.Held), thousands(j.Dead), fenced(j.Badge), lock,
 	}
+}
+
+// hasSeconds reports whether a schedule's ticks may lie between full minutes.
+func hasSeconds(schedule string) bool {
+	words := strings.Fields(schedule)
+	if len(words) == 2 && words[0] == "@every" {
+		every, err := time.ParseDuration(words[1])
+		return err == nil && every%time.Minute != 0
+	}
+	return len(words) == 6
 }
 
 // fenced is a job's badge in a word or two; none: Go's own affair.

@@ -50,6 +50,11 @@ func (c *cli) output(ctx context.Context, h *jobs.History, job, key string, atte
 	if err != nil {
 		return err
 	}
+	if len(runs) == 0 {
+		if err := known(ctx, h, job, key); err != nil {
+			return err
+		}
+	}
 	for _, r := range runs {
 		if revision == 0 {
 			revision = r.Revision

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"pawl/jobs"
@@ -19,6 +21,9 @@ A period of a job without shards has none. With --json it is one object.`,
 					return err
 				}
 				s, err := h.Shards(cmd.Context(), args[0], args[1], revision)
+				if err == nil && len(s.Shards) == 0 {
+					err = knownRevision(cmd.Context(), h, args[0], args[1], revision)
+				}
 				if err != nil {
 					return err
 				}
@@ -42,6 +47,18 @@ A period of a job without shards has none. With --json it is one object.`,
 	}
 	cmd.Flags().IntVar(&revision, "revision", 0, "of the period; 0 is the latest")
 	return cmd
+}
+
+// knownRevision refuses a period without a row, and a revision that it hasn't come to; 0 is the latest.
+func knownRevision(ctx context.Context, h *jobs.History, job, period string, revision int) error {
+	if err := known(ctx, h, job, period); err != nil || revision == 0 {
+		return err
+	}
+	last, err := h.Latest(ctx, job, period)
+	if err == nil && (revision < 1 || revision > last.Revision) {
+		return usage("--revision is %d: %s %s has revisions 1 to %d", revision, job, period, last.Revision)
+	}
+	return err
 }
 
 func shardDone(done, total *int64) string {

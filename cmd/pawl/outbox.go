@@ -37,6 +37,9 @@ func (c *cli) outboxList() *cobra.Command {
 			}
 			return c.withHistory(cmd.Context(), func(_ *database, h *jobs.History) error {
 				rows, err := h.Messages(cmd.Context(), f)
+				if err == nil && len(rows) == 0 {
+					err = known(cmd.Context(), h, f.Outbox, "")
+				}
 				if err != nil {
 					return err
 				}

@@ -27,7 +27,7 @@ func (c *cli) plan() *cobra.Command {
 	var config, job, from, to string
 	cmd := &cobra.Command{
 		Use: "plan --from T --to T", Short: "Print when the jobs of a file are due, without a database", Args: exactly(),
-		Long: `Print every tick in [from, to) of a job file's jobs: when, in which zone, which period it owes, and what the
+		Long: `Print every tick of a job file's jobs from --from, which is included, to --to, which is excluded: when, in which zone, which period it owes, and what the
 changes of clocks do to it. It needs no database.
 
 T is an instant, 2026-09-16T02:15:00Z or 2026-09-16T02:15:00+02:00, or a date or local time, 2026-09-16 or
@@ -50,8 +50,8 @@ T is an instant, 2026-09-16T02:15:00Z or 2026-09-16T02:15:00+02:00, or a date or
 	}
 	configFlag(cmd.Flags(), &config)
 	cmd.Flags().StringVar(&job, "job", "", "only this job")
-	cmd.Flags().StringVar(&from, "from", "", "the first instant, date or local time")
-	cmd.Flags().StringVar(&to, "to", "", "the end, which is not included")
+	cmd.Flags().StringVar(&from, "from", "", "the first instant, date or local time, included")
+	cmd.Flags().StringVar(&to, "to", "", "the end, excluded (pawl backfill --to includes it: that is a key)")
 	return cmd
 }
 
@@ -79,7 +79,7 @@ func planJobs(file *jobfile.File, only, from, to string) ([]*jobPlan, error) {
 			return nil, err
 		}
 		if !start.Before(end) {
-			return nil, usage("--to is %q: give a time after --from, which is %q", to, from)
+			return nil, usage("--to is %q: give a time after --from, which is %q; --to itself is excluded, so one day is --from 2026-09-16 --to 2026-09-17", to, from)
 		}
 		p := &jobPlan{job: j, notes: j.Times.Notes(start, end), to: end}
 		if j.StartAt.After(start) {

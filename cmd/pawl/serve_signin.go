@@ -44,6 +44,9 @@ func (f *pageFlags) apply(cfg *web.Config) (err error) {
 		return &coded{codeUsage, err}
 	}
 	if f.header == "" {
+		if f.role != "reader" {
+			return usage("--proxy-role is %q, without --proxy-header: name the header too, such as X-Forwarded-User", f.role)
+		}
 		if len(f.networks)+len(f.operators)+len(f.approvers) > 0 {
 			return usage("--proxy-networks, --proxy-operators or --proxy-approvers are given without --proxy-header: name the header too, such as X-Forwarded-User")
 		}

@@ -2,6 +2,7 @@ package bench_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 const crashes = 20
 
 func TestMain(m *testing.M) {
-	os.Exit(faults.Main(m, faults.Kinds{"shards-0": sharded(0), "shards-1": sharded(1), "shards-2": sharded(2), "holder": func(_ context.Context, pool *pgxpool.Pool) ([]jobs.Job, error) {
+	kinds := faults.Kinds{"holder": func(_ context.Context, pool *pgxpool.Pool) ([]jobs.Job, error) {
 		return []jobs.Job{{
 			Name: "hold", Schedule: "@every 1h", Start: time.Now().Truncate(time.Hour).Add(-time.Hour), TTL: 2 * time.Second, MaxRetries: 1000,
 			Func: func(ctx context.Context, run *jobs.Run) error {
@@ -24,7 +25,11 @@ func TestMain(m *testing.M) {
 				return err
 			},
 		}}, nil
-	}}))
+	}}
+	for pass := range 2*shardPairs + 1 {
+		kinds[fmt.Sprintf("shards-%d", pass)] = sharded(pass)
+	}
+	os.Exit(faults.Main(m, kinds))
 }
 
 // BenchmarkCrash: from SIGKILL of the holder to its successor's first line, with a TTL of 2 s, by the database's clock.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,12 +22,14 @@ import (
 	"pawl/migrations"
 )
 
-var shardPayments = flag.Int("shards", 100_000, "payments that are settled in shards; from five million on, a ratio over 0.65 is an error")
+var shardPayments = flag.Int("shards", 100_000, "payments that are settled in shards; from five million on, five times, and a ratio over 0.65 is an error")
 
 const (
 	shardCount  = 16
 	shardGoal   = 0.65
 	shardMemory = 200 << 20
+	shardMany   = 5_000_000 // payments from which on the ratio is judged
+	shardPairs  = 5         // then
 )
 
 // sharded is a worker of one pass; each pass has a job of its own, so that it settles anew.
@@ -39,7 +42,8 @@ func sharded(pass int) func(context.Context, *pgxpool.Pool) ([]jobs.Job, error) 
 }
 
 // A day's payments are settled by sixteen shards, on one worker that has one run at a time and on two: the ratio is what
-// sharding gains on this machine. The first pass, on two, is for the caches.
+// sharding gains on this machine. The first pass, on two, is for the caches. The fastest of each are compared: a machine that is
+// shared gives half as much in one second as in the next, for the same CPU time.
 func TestShardsOnTwoWorkersAreFasterThanOnOne(t *testing.T) {
 	dir, err := os.MkdirTemp("", "pawl-shards-") //nolint:usetesting // t.TempDir is closed to the user that Postgres runs as
 	if err != nil {
@@ -68,14 +72,21 @@ func TestShardsOnTwoWorkersAreFasterThanOnOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(faults.ConcurrencyEnv, "1")
-	var took [3]time.Duration
-	for pass, workers := range []int{2, 1, 2} {
-		took[pass] = settleInShards(t, s, pool, pass, workers)
+	settleInShards(t, s, pool, 0, 2)
+	pairs := 1
+	if *shardPayments >= shardMany {
+		pairs = shardPairs
 	}
-	ratio := took[2].Seconds() / took[1].Seconds()
-	t.Logf("%d payments in %d shards: %.2f s on one worker, %.2f s on two, ratio %.2f", *shardPayments, shardCount, took[1].Seconds(), took[2].Seconds(), ratio)
-	if ratio > shardGoal && *shardPayments >= 5_000_000 {
-		t.Errorf("ratio %.2f, want at most %.2f", ratio, shardGoal)
+	var ones, twos []float64
+	for pair := range pairs {
+		one, two := settleInShards(t, s, pool, 2*pair+1, 1).Seconds(), settleInShards(t, s, pool, 2*pair+2, 2).Seconds()
+		t.Logf("%d payments in %d shards: %.2f s on one worker, %.2f s on two, ratio %.2f", *shardPayments, shardCount, one, two, two/one)
+		ones, twos = append(ones, one), append(twos, two)
+	}
+	one, two := slices.Min(ones), slices.Min(twos)
+	t.Logf("fastest: %.2f s on one worker, %.2f s on two, ratio %.2f", one, two, two/one)
+	if two/one > shardGoal && *shardPayments >= shardMany {
+		t.Errorf("ratio %.2f, want at most %.2f", two/one, shardGoal)
 	}
 }
 

@@ -47,6 +47,9 @@ func (s Schedule) parseKey(key string) (Period, error) {
 		if t, ok := parseULID(key); ok && s.Manual() {
 			return s.period(key, t, t), nil
 		}
+		if s.Manual() {
+			return badKey(key, "is not the key of something triggered", "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+		}
 		return badKey(key, "is not a UTC instant", "2026-09-16T14:05:00Z")
 	}
 }

@@ -118,8 +118,8 @@ func TestBadKeysAreRefusedWithTheirForm(t *testing.T) {
 		{schedule.Spec{Expr: "@every 15m"}, "2026-09-16T14:15:00+02:00", `is not a UTC instant; write it like 2026-09-16T14:05:00Z`},
 		{schedule.Spec{Expr: "@every 15m"}, "2026-09-16T14:15:00.5Z", `is not a UTC instant`},
 		{schedule.Spec{Expr: "@every 15m"}, "01ARZ3NDEKTSV4RRFFQ69G5FAV", `is not a UTC instant`},
-		{schedule.Spec{Expr: "@manual"}, "01ARZ3NDEKTSV4RRFFQ69G5FAU?", `is not a UTC instant`},
-		{schedule.Spec{Expr: "@manual"}, "81ARZ3NDEKTSV4RRFFQ69G5FAV", `is not a UTC instant`},
+		{schedule.Spec{Expr: "@manual"}, "01ARZ3NDEKTSV4RRFFQ69G5FAU?", `is not the key of something triggered`},
+		{schedule.Spec{Expr: "@manual"}, "81ARZ3NDEKTSV4RRFFQ69G5FAV", `is not the key of something triggered`},
 	} {
 		_, err := parse(t, c.spec).ParseKey(c.key)
 		var field *schedule.FieldError
