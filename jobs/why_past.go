@@ -144,8 +144,8 @@ func (a whyAct) did() string {
 	case "effect_decide":
 		return "decided that " + effectWords(a.Effect, a.EffectKey) + " is " + a.Is
 	case "pause":
-		if a.Until != "" {
-			return "paused the job until " + a.Until
+		if until, err := time.Parse(time.RFC3339Nano, a.Until); err == nil && !until.IsZero() {
+			return "paused the job until " + stamp(until)
 		}
 		return "paused the job"
 	case "resume":
