@@ -41,7 +41,7 @@ func TestEveryJobFileIsFaultless(t *testing.T) {
 			kinds[j.Kind] = true
 		}
 	}
-	for _, kind := range []string{"command", "sql", "http", "go"} {
+	for _, kind := range []string{"command", "sql", "http", "reconcile", "go"} {
 		if !kinds[kind] {
 			t.Errorf("there is no example of kind %s", kind)
 		}

@@ -15,11 +15,14 @@ import (
 // seconds later. Permits are the locks Key#0 to Key#(Limit-1), see [lockrepo.Repo.AcquireSlot]. They bound the load on
 // something; what a run writes is fenced by its own lock.
 type Concurrency struct {
-	Key   string // such as report:{{params.tenant}}; also {{job}}, {{period.key}} and {{shard}}
+	Key   string // such as report:{{params.tenant}}; also {{job}}, {{period.key}} and {{shard.key}}
 	Limit int    // 1 to 1000; 0 is no limit
 }
 
-const permitEvery = 3 * time.Second // jittered
+const (
+	permitEvery  = 3 * time.Second            // jittered
+	waitsForSlot = "jobs: waits for a slot: " // begins the error of a run that found no permit
+)
 
 var placeholder = regexp.MustCompile(`\{\{\s*([^{}]*?)\s*\}\}`)
 
@@ -28,7 +31,7 @@ const ownLocks = "use another name than the job's lock: # and a number behind it
 // noPermitError ends a run that may not work yet. The period is owed as before.
 type noPermitError struct{ err error }
 
-func (e *noPermitError) Error() string { return "jobs: waits for a slot: " + e.err.Error() }
+func (e *noPermitError) Error() string { return waitsForSlot + e.err.Error() }
 func (e *noPermitError) Unwrap() error { return e.err }
 
 func (j Job) checkConcurrency() error {
@@ -47,7 +50,7 @@ func (j Job) checkConcurrency() error {
 		return bad("Key", c.Key, ownLocks)
 	}
 	if m := c.Unknown(j.Params, j.sharded()); m != "" {
-		return bad("Key", m, "use {{job}}, {{period.key}}, {{shard}} of a job with shards, or {{params.NAME}} of a param that the job declares")
+		return bad("Key", m, "use {{job}}, {{period.key}}, {{shard.key}} of a job with shards, or {{params.NAME}} of a param that the job declares")
 	}
 	return nil
 }
@@ -58,7 +61,7 @@ func (c Concurrency) Unknown(params map[string]Param, sharded bool) string {
 	for _, m := range placeholder.FindAllStringSubmatch(c.Key, -1) {
 		name, param := strings.CutPrefix(m[1], "params.")
 		_, declared := params[name]
-		if !(param && declared || m[1] == "job" || m[1] == "period.key" || m[1] == "shard" && sharded) {
+		if !(param && declared || m[1] == "job" || m[1] == "period.key" || m[1] == "shard.key" && sharded) {
 			return m[0]
 		}
 	}
@@ -73,7 +76,7 @@ func (r *Run) permitKey() string {
 			return r.Job
 		case "period.key":
 			return r.Period.Key
-		case "shard":
+		case "shard.key":
 			return r.Shard.Key
 		default:
 			return r.Params.Text(strings.TrimPrefix(name, "params."))

@@ -48,7 +48,7 @@ func TestAtMostSoManyRunsOfAKeyWorkAtOnce(t *testing.T) {
 func TestAConcurrencyKeyNamesWhatThereIs(t *testing.T) {
 	t.Parallel()
 	for key, fine := range map[string]bool{
-		"mail": true, "mail:{{job}}": true, "{{ period.key }}": true, "{{shard}}": false, "x:{{params.tenant}}": true, "x:{{params.other}}": false, "": false, "{{}}": false, "x:{{params.Tenant}}": false, "{{job }}": true, "{{ Job}}": false, "{{a-b}}": false,
+		"mail": true, "mail:{{job}}": true, "{{ period.key }}": true, "{{shard.key}}": false, "x:{{params.tenant}}": true, "x:{{params.other}}": false, "": false, "{{}}": false, "x:{{params.Tenant}}": false, "{{job }}": true, "{{ Job}}": false, "{{a-b}}": false,
 	} {
 		j := jobs.Job{
 			Name: "j", Schedule: "@daily", Func: nothing, Concurrency: jobs.Concurrency{Key: key, Limit: 1},

@@ -45,6 +45,7 @@ type definition struct {
 	Sends  []string              `json:"sends,omitempty"`
 	Params map[string]paramShape `json:"params,omitempty"`
 	Shards int                   `json:"shards,omitempty"`
+	By     string                `json:"shards_by,omitempty"` // in words
 }
 
 func (j Job) definition(app string) definition {
@@ -53,7 +54,7 @@ func (j Job) definition(app string) definition {
 		Gap: j.DST.Gap, DSTOverlap: j.DST.Overlap, DayMatch: j.DayMatch, Period: j.Period, PeriodOffset: j.PeriodOffset,
 		EveryOffset: j.EveryOffset, Jitter: j.Jitter, CatchUp: j.CatchUp, CatchUpWindow: j.CatchUpWindow, CatchUpMax: j.CatchUpMax,
 		Overlap: j.Overlap, StartWithin: j.StartWithin, LateAfter: j.LateAfter, DueBy: j.DueBy, OnDead: j.OnDead,
-		Alerts: j.Alerts, Timeout: j.Timeout, Runs: j.runs(), Outbox: j.outbox, Sends: j.Sends, Shards: j.Shards,
+		Alerts: j.Alerts, Timeout: j.Timeout, Runs: j.runs(), Outbox: j.outbox, Sends: j.Sends, Shards: j.Shards, By: j.ShardsBy,
 		KeepRuns: j.Retention.Runs, KeepOutput: j.Retention.Output,
 	}
 	for _, n := range j.Needs {

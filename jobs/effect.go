@@ -18,13 +18,19 @@ type Effect struct {
 
 // effectKey is the key of what is sent for a period; job is its name when the period was first owed. It is the same for all runs and reruns, but for a rerun that repeats
 // its effects, which is revision then, and after so many times that the receiver has definitely refused.
-func effectKey(job, period string, revision, refused int) string {
+//
+// A shard's has # and the shard's key at its end: no period's key has a #, so no two are alike.
+func effectKey(job, row string, revision, refused int) string {
+	period, shard := cutKey(row)
 	k := job + ":" + period
 	if revision > 1 {
 		k += ":rev-" + strconv.Itoa(revision)
 	}
 	if refused > 0 {
 		k += ":try-" + strconv.Itoa(refused+1)
+	}
+	if shard != "" {
+		k += "#" + shard
 	}
 	return k
 }
@@ -39,23 +45,19 @@ update pawl.periods set refused = $4 where job = $1 and key = $2 and revision = 
 	spendTimeout = 5 * time.Second
 )
 
-// EffectKey is the idempotency key for what this run sends to others: the job and the period's key, and # and the shard's in
-// one, since each shard sends something of its own. A retry and a rerun, if that is cut in the same way, have the same one, so that a receiver that keeps keys does nothing twice. It is another one in a rerun that repeats the
-// effects ([RerunConfig]), and after [Run.SpendKey].
+// EffectKey is the idempotency key for what this run sends to others: the job and the period's key, in a shard with # and the
+// shard's key. A retry and a rerun have the same one, so that a receiver that keeps keys does nothing twice. It is another one
+// in a rerun that repeats the effects ([RerunConfig]), and after [Run.SpendKey].
 func (r *Run) EffectKey(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	sender, revision, refused, err := r.effect(ctx)
-	key := effectKey(sender, r.Period.Key, revision, refused)
-	if r.Shard.Key != "" {
-		key += "#" + r.Shard.Key // last, since it may look like what comes before
-	}
-	return key, err
+	return effectKey(sender, r.rowKey(), revision, refused), err
 }
 
 // SpendKey is for a receiver that has definitely refused, and would answer the same to the same key again: from the commit
-// on, which is guarded, retries and reruns of the period have a key with the number of the try. It works also when ctx has
-// just ended, as long as the lease lives. A crash before it costs nothing but one more refusal.
+// on, which is guarded, retries and reruns of the period, or of the shard, have a key with the number of the try. It works
+// also when ctx has just ended, as long as the lease lives. A crash before it costs nothing but one more refusal.
 func (r *Run) SpendKey(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), spendTimeout)
 	defer cancel()
@@ -77,7 +79,7 @@ func (r *Run) effect(ctx context.Context) (sender string, revision, refused int,
 }
 
 const sentEffectsSQL = `
-select request, effect from pawl.effects where job = $1 and key = $2 and revision = $3 and state = 'done' order by id`
+select request, effect, idempotency_key, try from pawl.effects where job = $1 and key = $2 and revision = $3 and state = 'done' order by id`
 
 // RerunEffects lists what a [Rerun] of the period with RepeatEffects would send again, as far as the job's definition
 // says it, and what [Run.Effect] has on record as done. It changes nothing, and returns the errors of Rerun.
@@ -87,16 +89,31 @@ func RerunEffects(ctx context.Context, pool *pgxpool.Pool, job, key string) (eff
 		if err != nil {
 			return err
 		}
+		row := key
+		if last.fanned {
+			row += "#*" // one for each shard
+		}
 		for _, request := range p.Sends {
-			effects = append(effects, Effect{request, effectKey(last.sendsAs, key, last.revision+1, 0)})
+			effects = append(effects, Effect{request, effectKey(last.sendsAs, row, last.revision+1, 0)})
 		}
 		rows, err := tx.Query(ctx, sentEffectsSQL, job, key, last.keyRev)
 		if err != nil {
 			return err
 		}
-		var request, name string
-		_, err = pgx.ForEachRow(rows, []any{&request, &name}, func() error {
-			effects = append(effects, Effect{shortened(request), effectKey(last.sendsAs, key, last.revision+1, 0) + "/" + name})
+		var request, name, sent string
+		var try int
+		_, err = pgx.ForEachRow(rows, []any{&request, &name, &sent, &try}, func() error {
+			again := effectKey(last.sendsAs, key, last.revision+1, 0) + "/" + name
+			for _, own := range []string{key, key + "#" + name} { // it is the only one of the period, or of a shard
+				if sent != effectKey(last.sendsAs, own, last.keyRev, try-1) {
+					continue
+				}
+				if len(p.Sends) > 0 { // listed as it is now
+					return nil
+				}
+				again = effectKey(last.sendsAs, own, last.revision+1, 0)
+			}
+			effects = append(effects, Effect{shortened(request), again})
 			return nil
 		})
 		return err

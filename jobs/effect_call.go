@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -17,8 +18,12 @@ var (
 	// ErrFailed says that the receiver has definitely done nothing, and would answer the same to the same key again. The
 	// next try of the effect has a key of its own.
 	ErrFailed = errors.New("jobs: effect has failed")
-	// ErrNotSent says that nothing has left this process: the next call has the same key.
+	// ErrNotSent says that nothing has left this process: the next call has the same key. As long as nothing ever has, its
+	// request may be changed.
 	ErrNotSent = errors.New("jobs: effect was not sent")
+	// ErrAgain says that the receiver has answered, but neither that it has happened nor that it hasn't, and that the next call
+	// may have the same key, whatever the policy: later, busy, an error of its own. It isn't for an answer that never came.
+	ErrAgain = errors.New("jobs: effect may be sent again")
 	// ErrAbsent is what a probe answers when the receiver says that it has never got the key.
 	ErrAbsent = errors.New("jobs: receiver has not got the effect")
 	// ErrDropped is returned for an effect that a person has decided to give up: it is not called again.
@@ -50,12 +55,14 @@ type EffectFunc func(ctx context.Context, idempotencyKey string) (response any, 
 // EffectConfig is an effect. Key and Send are required.
 type EffectConfig struct {
 	Key         string        // within the period: 1 to 128 printable ASCII characters without spaces
+	Only        bool          // it is the only effect of the period, or of a shard, whose key is Key then: its idempotency key is the run's, see Run.EffectKey
 	Request     any           // what is asked for, without secrets: at most 64 KiB as JSON; under one key always the same
 	Send        EffectFunc    // nil error: it has happened; else see ErrFailed and ErrNotSent
 	Probe       EffectFunc    // asks the receiver by key; nil error: it has happened; ErrAbsent, ErrFailed: it hasn't; else unknown
 	OnUncertain string        // default: probe if there is a Probe, else retry if the receiver keeps keys, else ask
 	KeyLifetime time.Duration // for which the receiver surely remembers a key; default 24h; NoKeys
 	ValidUntil  time.Time     // after it nothing is sent, by the database's clock; default no limit
+	ValidFor    time.Duration // the same, from the first intent on; default no limit
 }
 
 var effectName = regexp.MustCompile(`^[!-~]{1,128}$`)
@@ -69,7 +76,7 @@ func (c EffectConfig) withDefaults(job string) (EffectConfig, string, error) {
 	if c.OnUncertain == "" {
 		c.OnUncertain = c.policy()
 	}
-	request, err := json.Marshal(c.Request)
+	request, err := compact(c.Request)
 	switch {
 	case !effectName.MatchString(c.Key):
 		return bad("Effect.Key", c.Key, "use 1 to 128 printable ASCII characters without spaces")
@@ -83,12 +90,48 @@ func (c EffectConfig) withDefaults(job string) (EffectConfig, string, error) {
 		return bad("Effect.OnUncertain", c.OnUncertain, "use probe or ask: a receiver that keeps no keys would do it twice")
 	case c.KeyLifetime < 0 && c.KeyLifetime != NoKeys:
 		return bad("Effect.KeyLifetime", c.KeyLifetime, "use a positive duration, or NoKeys")
+	case c.ValidFor < 0 || c.ValidFor > 0 && !c.ValidUntil.IsZero():
+		return bad("Effect.ValidFor", c.ValidFor, "use a positive duration, or ValidUntil")
 	case err != nil:
 		return c, "", fmt.Errorf("jobs: request of effect %q: %w", c.Key, err)
 	case len(request) > mostRequest:
 		return bad("Effect.Request", fmt.Sprint(len(request), " bytes"), "keep it within 64 KiB: a reference will do")
 	}
 	return c, storable(string(request)), nil
+}
+
+// compact is a value as JSON that people can read: & and < as they are.
+func compact(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// keyOf is the idempotency key of a try.
+func (c EffectConfig) keyOf(sender, shard string, e entry) string {
+	switch {
+	case !c.Only:
+		return effectKey(sender, e.period, e.revision, e.try-1) + "/" + c.Key
+	case shard != "":
+		return effectKey(sender, e.period+"#"+shard, e.revision, e.try-1)
+	}
+	return effectKey(sender, e.period, e.revision, e.try-1)
+}
+
+// until is the end of what is first meant now; nil: there is none.
+func (c EffectConfig) until(now time.Time) *time.Time {
+	t := c.ValidUntil
+	if c.ValidFor > 0 {
+		t = now.Add(c.ValidFor)
+	}
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }
 
 func (c EffectConfig) policy() string {

@@ -16,10 +16,12 @@ func TestWhatIsDoneWithAnEffectDependsOnWhatIsRecordedAlone(t *testing.T) {
 	until := retry
 	until.ValidUntil = now
 	e := func(state string, age time.Duration) entry {
-		return entry{state: state, request: "r", operation: "theirs", at: now.Add(-age)}
+		return entry{state: state, request: "r", operation: "theirs", sends: 1, at: now.Add(-age)}
 	}
 	changed, mine, past := e(EffectIntended, 0), e(EffectIntended, 0), e(EffectFailed, 0)
 	changed.request, mine.operation, past.validUntil = "other", "mine", &now
+	unsent, over := e(EffectIntended, 48*time.Hour), e(EffectIntended, 0)
+	unsent.request, unsent.sends, over.sends, over.validUntil = "other", 0, 0, &now
 	for name, c := range map[string]struct {
 		c    EffectConfig
 		e    entry
@@ -38,6 +40,9 @@ func TestWhatIsDoneWithAnEffectDependsOnWhatIsRecordedAlone(t *testing.T) {
 		"intended, no keys":               {none, e(EffectIntended, 0), stepPerson},
 		"intended by this call":           {none, mine, stepAgain},
 		"intended, forgotten":             {retry, e(EffectIntended, time.Hour), stepPerson},
+		"never sent":                      {ask, unsent, stepUnsent},
+		"never sent, no keys":             {none, unsent, stepUnsent},
+		"never sent, valid no more":       {retry, over, stepExpired},
 		"uncertain":                       {retry, e(EffectUncertain, time.Minute), stepAgain},
 		"uncertain, valid no more":        {until, e(EffectUncertain, time.Minute), stepPerson},
 		"intended, the receiver is asked": {probe, e(EffectIntended, time.Minute), stepProbe},
@@ -47,6 +52,23 @@ func TestWhatIsDoneWithAnEffectDependsOnWhatIsRecordedAlone(t *testing.T) {
 	} {
 		if got := c.c.next(c.e, "r", "mine", now); got != c.want {
 			t.Errorf("%s: step %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// Who sees that it differs may not see what it is.
+func TestAChangedRequestIsToldByItsPlaces(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string][2]string{
+		"it":               {`1`, `2`},
+		"/body/a~1b, /url": {`{"url":"x","body":{"a/b":1,"c":2}}`, `{"url":"y","body":{"a/b":2,"c":2}}`},
+		"/list/1/x":        {`{"list":[1,{"x":1}]}`, `{"list":[1,{"x":null}]}`},
+		"/list":            {`{"list":[1]}`, `{"list":[1,2]}`},
+		"/body":            {`{"method":"POST","body":"100 cents"}`, `{"method":"POST","body":{"cents":100}}`},
+		"/a, /b, /c, more": {`{"a":1,"b":1,"c":1}`, `{"d":1}`},
+	} {
+		if got := changes(c[0], c[1]); got != want {
+			t.Errorf("%s and %s: %s, want %s", c[0], c[1], got, want)
 		}
 	}
 }

@@ -21,7 +21,7 @@ select p.job, coalesce(p.sends_as, p.job), coalesce(p.parent, p.key), p.key_revi
  where r.id = $1::text::uuid for key share of p`
 
 	lastEffectSQL = `
-select id, try, idempotency_key, state, request, coalesce(response, ''), coalesce(reason, error, ''), operation::text, at, valid_until
+select id, try, idempotency_key, state, request, coalesce(response, ''), coalesce(reason, error, ''), operation::text, sends, at, valid_until
   from pawl.effects where job = $1 and key = $2 and revision = $3 and effect = $4 order by try desc limit 1 for no key update`
 
 	intendSQL = `
@@ -30,6 +30,14 @@ values ($1, $2, $3, $4, $5, $6, $7, $8::text::uuid, $9, $10::text::uuid, $11) re
 
 	againSQL = `
 update pawl.effects set state = 'intended', sends = sends + 1, run = $2::text::uuid, token = $3, operation = $4::text::uuid where id = $1`
+
+	// Nothing has been sent under its key yet: it begins anew, with the request as it is now.
+	anewSQL = `
+update pawl.effects set state = 'intended', sends = 1, request = $5, error = null, at = clock_timestamp(), run = $2::text::uuid, token = $3, operation = $4::text::uuid
+ where id = $1 returning at`
+
+	unsentSQL = `
+update pawl.effects set sends = sends - 1, error = $2 where id = $1 and state = 'intended' and operation = $3::text::uuid`
 
 	doubtSQL = `
 update pawl.effects set state = 'uncertain', error = coalesce(error, $2), run = $3::text::uuid, token = $4 where id = $1 and state in ('intended', 'uncertain')`
@@ -66,7 +74,7 @@ func (r *Run) intent(ctx context.Context, tx pgx.Tx, c EffectConfig, request, op
 		return e, 0, 0, err
 	}
 	err = tx.QueryRow(ctx, lastEffectSQL, e.job, e.period, e.revision, c.Key).Scan(&e.id, &e.try, &e.key, &e.state, &e.request,
-		&e.response, &e.reason, &e.operation, &e.at, &e.validUntil)
+		&e.response, &e.reason, &e.operation, &e.sends, &e.at, &e.validUntil)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return e, 0, 0, err
 	}
@@ -74,13 +82,18 @@ func (r *Run) intent(ctx context.Context, tx pgx.Tx, c EffectConfig, request, op
 	switch do {
 	case stepFresh:
 		e.try++
-		e.state, e.request, e.key = EffectIntended, request, effectKey(sender, e.period, e.revision, e.try-1)+"/"+c.Key
-		if e.validUntil == nil && !c.ValidUntil.IsZero() {
-			e.validUntil = &c.ValidUntil
+		e.state, e.request, e.key = EffectIntended, request, c.keyOf(sender, r.Shard.Key, e)
+		if e.validUntil == nil {
+			e.validUntil = c.until(now)
 		}
 		err = tx.QueryRow(ctx, intendSQL, e.job, e.period, e.revision, c.Key, e.try, e.key, request, r.ID.String(), r.token.Seq, operation, e.validUntil).Scan(&e.id, &e.at)
+		now, e.operation = e.at, operation
+	case stepUnsent:
+		e.request, e.operation = request, operation
+		err = tx.QueryRow(ctx, anewSQL, e.id, r.ID.String(), r.token.Seq, operation, request).Scan(&e.at)
 		now = e.at
 	case stepAgain, stepProbe:
+		e.operation = operation
 		e.state = EffectIntended
 		_, err = tx.Exec(ctx, againSQL, e.id, r.ID.String(), r.token.Seq, operation)
 	case stepPerson, stepInquire:
@@ -89,6 +102,19 @@ func (r *Run) intent(ctx context.Context, tx pgx.Tx, c EffectConfig, request, op
 	case stepAnswer, stepDropped, stepChanged, stepExpired:
 	}
 	return e, do, c.deadline(e).Sub(now), err
+}
+
+// unsent notes that a call that was meant has sent nothing. That it isn't noted costs caution: the call counts as sent.
+func (r *Run) unsent(ctx context.Context, e *entry, cause error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), outcomeTimeout)
+	defer cancel()
+	err := r.Tx(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, unsentSQL, e.id, message(cause), e.operation)
+		return err
+	})
+	if err != nil {
+		r.Logger().WarnContext(ctx, "not noted that nothing was sent", "effect", e.id, "error", err)
+	}
 }
 
 // outcome commits what has become of an effect, also when ctx has just ended, as long as the lease lives.

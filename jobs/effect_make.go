@@ -24,6 +24,9 @@ func (r *Run) Effect(ctx context.Context, key string, request any, send EffectFu
 // EffectOf is [Run.Effect] with the policies of c. It returns an [*EffectError], or that the lease is lost: then a successor
 // finds out. It may be called for several keys at a time, not for one key twice.
 func (r *Run) EffectOf(ctx context.Context, c EffectConfig) (response json.RawMessage, err error) {
+	if c.Only && r.Shard.Key != "" {
+		c.Key = r.Shard.Key
+	}
 	c, request, err := c.withDefaults(r.Job)
 	if err != nil {
 		return nil, err
@@ -32,14 +35,14 @@ func (r *Run) EffectOf(ctx context.Context, c EffectConfig) (response json.RawMe
 	if err != nil {
 		return nil, fmt.Errorf("jobs: intent of effect %q: %w", c.Key, err)
 	}
-	if do == stepFresh || do == stepAgain || do == stepProbe {
+	if do == stepFresh || do == stepUnsent || do == stepAgain || do == stepProbe {
 		own, cancel := context.WithTimeoutCause(ctx, max(left, time.Millisecond), ErrExpired)
 		defer cancel()
 		ctx = own
 	}
 	m := &making{run: r, c: c, e: e}
 	switch do {
-	case stepFresh, stepAgain:
+	case stepFresh, stepUnsent, stepAgain:
 		return m.send(ctx)
 	case stepProbe:
 		return m.probe(ctx, m.send)
@@ -50,9 +53,13 @@ func (r *Run) EffectOf(ctx context.Context, c EffectConfig) (response json.RawMe
 	case stepDropped:
 		return nil, m.fail(false, fmt.Errorf("%w: %s", ErrDropped, e.reason))
 	case stepChanged:
-		return nil, m.fail(false, fmt.Errorf("%w: it was %s, now it is %s", ErrOtherRequest, shortened(e.request), shortened(request)))
+		return nil, m.fail(false, fmt.Errorf("%w: %s%s", ErrOtherRequest, changes(e.request, request), m.instead()))
 	case stepExpired:
-		return nil, m.fail(false, fmt.Errorf("%w: it was valid until %s", ErrExpired, c.deadline(e).UTC().Format(time.RFC3339)))
+		err := fmt.Errorf("%w: it was valid until %s", ErrExpired, c.deadline(e).UTC().Format(time.RFC3339))
+		if e.state == EffectIntended { // and nothing was sent
+			return nil, m.ended(ctx, EffectFailed, err)
+		}
+		return nil, m.fail(false, err)
 	case stepAnswer:
 	}
 	return json.RawMessage(cmp.Or(e.response, "null")), nil
@@ -83,6 +90,7 @@ func (m *making) send(ctx context.Context) (json.RawMessage, error) {
 		return nil, err
 	}
 	if ctx.Err() != nil { // the probe took its time
+		m.run.unsent(ctx, &m.e, context.Cause(ctx))
 		return nil, m.fail(false, context.Cause(ctx))
 	}
 	response, err := m.c.Send(ctx, m.e.key)
@@ -92,7 +100,10 @@ func (m *making) send(ctx context.Context) (json.RawMessage, error) {
 	case errors.Is(err, ErrFailed):
 		return nil, m.ended(ctx, EffectFailed, err)
 	case errors.Is(err, ErrNotSent):
+		m.run.unsent(ctx, &m.e, err)
 		return nil, m.fail(false, err)
+	case errors.Is(err, ErrAgain):
+		return nil, m.ended(ctx, EffectIntended, err)
 	}
 	if err := m.run.outcome(ctx, &m.e, EffectUncertain, nil, err); err != nil {
 		return nil, err
@@ -135,6 +146,14 @@ func (m *making) done(ctx context.Context, response any) (json.RawMessage, error
 		return nil, err
 	}
 	return json.RawMessage(m.e.response), nil
+}
+
+// instead is what may be done about a request that has changed.
+func (m *making) instead() string {
+	if m.e.state == EffectDone {
+		return fmt.Sprintf("; it is done: change it back and retry; or, if it must be done once more as it is now, pawl job cancel %s %s and pawl job rerun --repeat-effects", m.run.Job, m.run.Period.Key)
+	}
+	return fmt.Sprintf("; change it back, or say what has become of the first with: pawl effects decide %d", m.e.id)
 }
 
 func (m *making) ended(ctx context.Context, state string, cause error) error {

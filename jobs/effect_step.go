@@ -23,6 +23,7 @@ type entry struct {
 	response    string
 	reason      string
 	operation   string
+	sends       int // that may have left a process
 	at          time.Time
 	validUntil  *time.Time
 	job, period string
@@ -35,6 +36,7 @@ type step int
 const (
 	stepAnswer  step = iota // it is done: give its response
 	stepFresh               // a first try, or the next one after a failure
+	stepUnsent              // there is an intent, but nothing has been sent under its key
 	stepAgain               // send it again, with the same key
 	stepProbe               // ask the receiver, and send it again if that hasn't got it
 	stepInquire             // ask the receiver; it is too late to send it
@@ -48,6 +50,11 @@ const (
 func (c EffectConfig) next(e entry, request, operation string, now time.Time) step {
 	open := e.state == EffectIntended || e.state == EffectUncertain
 	switch {
+	case open && e.sends == 0 && e.operation != operation:
+		if !c.deadline(entry{at: now, validUntil: e.validUntil}).After(now) {
+			return stepExpired
+		}
+		return stepUnsent
 	case (open || e.state == EffectDone) && e.request != request:
 		return stepChanged
 	case e.state == EffectDone:

@@ -204,7 +204,7 @@ func TestAChangedRequestUnderAnOldKeyIsRefused(t *testing.T) {
 	if calls := r.keys(); len(calls) != 1 {
 		t.Errorf("called %d times, want once", len(calls))
 	}
-	until(t, pool, 1, `select count(*) from pawl.runs where attempt = 2 and error like '%request has changed under an old key: it was 1, now it is 2%'`)
+	until(t, pool, 1, `select count(*) from pawl.runs where attempt = 2 and error like '%request has changed under an old key: it; change it back%'`)
 }
 
 func TestAnUncertainEffectWaitsForAPersonWhoDecides(t *testing.T) {

@@ -16,9 +16,18 @@ type ArtifactFilter struct {
 
 // Artifacts are the current versions, by name.
 func (h *History) Artifacts(ctx context.Context, f ArtifactFilter) ([]Artifact, error) {
-	const sql = `
+	const (
+		all = `
 select ` + artifactColumns + ` from pawl.artifacts a join pawl.artifact_versions v using (name, version)
- where a.name > @after and starts_with(a.name, @prefix) and (@job = '' or v.job = @job) order by a.name limit @limit`
+ where a.name > @after and a.name >= @prefix and starts_with(a.name, @prefix) order by a.name limit @limit`
+		ofJob = `
+select ` + artifactColumns + ` from pawl.artifact_versions v
+ where v.superseded_at is null and v.job = @job and v.name > @after and v.name >= @prefix and starts_with(v.name, @prefix) order by v.name limit @limit`
+	)
+	sql := all
+	if f.Job != "" {
+		sql = ofJob
+	}
 	return h.artifacts(ctx, sql, pgx.NamedArgs{"prefix": f.Prefix, "job": f.Job, "after": f.After, "limit": limited(f.Limit)})
 }
 

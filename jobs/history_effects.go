@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,21 +47,40 @@ type EffectFilter struct {
 const EffectOpen = "open"
 
 const (
+	ofJob      = ` and (@job::text = '' or e.job = @job)`
 	effectsSQL = `
 select e.id, e.job, e.key, e.revision, e.effect, e.try, e.idempotency_key, e.state, e.request::json as request, coalesce(e.response, 'null')::json as response,
        coalesce(e.error, '') as error, e.sends, e.token, e.at, e.ended_at, e.valid_until, coalesce(e.decided_by, '') as decided_by,
        coalesce(e.reason, '') as reason, e.matched_at,
        coalesce((select p.state from pawl.periods p where p.job = e.job and p.key = e.key order by p.revision desc limit 1), '') as period
   from pawl.effects e
- where (@id::bigint = 0 or e.id = @id) and (@job::text = '' or e.job = @job) and (@key::text = '' or e.key = @key)
+ where (@id::bigint = 0 or e.id = @id)` + ofJob + ` and (@key::text = '' or e.key = @key)
    and (@state::text = '' or e.state = @state or @state = 'open' and e.state in ('intended', 'uncertain'))
    and (@before::bigint = 0 or e.id < @before)`
 	newestEffects = `
  order by e.id desc limit @limit`
 
-	// openEffects lets the planner go by the index of those few, whatever it knows of the state that is asked for.
+	// The planner goes by the index of those few, whatever it knows of the state that is asked for.
 	openEffects = ` and e.state in ('intended', 'uncertain')`
+	fewEffects  = ` and e.state <> 'done'`
+
+	// A job's newest may be old: written as a range, it keeps the planner from looking for them among everybody's.
+	newestOfJob = ` and e.job between @job and @job
+ order by e.job desc, e.id desc limit @limit`
 )
+
+func (f EffectFilter) sql() string {
+	switch f.State {
+	case EffectOpen, EffectIntended, EffectUncertain:
+		return effectsSQL + openEffects + newestEffects
+	case EffectFailed, EffectDropped:
+		return effectsSQL + fewEffects + newestEffects
+	}
+	if f.Job != "" && f.Key == "" {
+		return strings.Replace(effectsSQL, ofJob, "", 1) + newestOfJob
+	}
+	return effectsSQL + newestEffects
+}
 
 // Effects lists effects, the newest first.
 func (h *History) Effects(ctx context.Context, f EffectFilter) ([]EffectInfo, error) {
@@ -68,38 +88,10 @@ func (h *History) Effects(ctx context.Context, f EffectFilter) ([]EffectInfo, er
 		return nil, err
 	}
 	args := pgx.NamedArgs{"id": f.ID, "job": f.Job, "key": f.Key, "state": f.State, "before": f.Before, "limit": limited(f.Limit)}
-	sql := effectsSQL
-	if f.State == EffectOpen || f.State == EffectIntended || f.State == EffectUncertain {
-		sql += openEffects
-	}
-	list, err := collect[EffectInfo](ctx, h, "effects", sql+newestEffects, args)
+	list, err := collect[EffectInfo](ctx, h, "effects", f.sql(), args)
 	for i := range list {
 		x := &list[i]
 		utc(&x.At, x.EndedAt, x.ValidUntil, x.MatchedAt)
-	}
-	return list, err
-}
-
-// EffectDifference is what a reconciliation has found.
-type EffectDifference struct {
-	Job            string    `json:"job"`
-	IdempotencyKey string    `json:"idempotency_key"`
-	Kind           string    `json:"kind"`   // absent: they have not got it; stray: they have, and we don't call it done; differs
-	Effect         *int64    `json:"effect"` // its id
-	Detail         string    `json:"detail"`
-	FirstAt        time.Time `json:"first_at"`
-	LastAt         time.Time `json:"last_at"`
-}
-
-const unmatchedSQL = `
-select job, idempotency_key, kind, effect, coalesce(detail, '') as detail, first_at, last_at from pawl.effect_differences
- where @job::text = '' or job = @job order by first_at, idempotency_key limit @limit`
-
-// Unmatched lists what reconciliations have found and not found in order since, the oldest first. An empty job means all.
-func (h *History) Unmatched(ctx context.Context, job string, limit int) ([]EffectDifference, error) {
-	list, err := collect[EffectDifference](ctx, h, "unmatched effects", unmatchedSQL, pgx.NamedArgs{"job": job, "limit": limited(limit)})
-	for i := range list {
-		utc(&list[i].FirstAt, &list[i].LastAt)
 	}
 	return list, err
 }

@@ -17,7 +17,7 @@ type JobRecord struct {
 	Watermark time.Time  `json:"watermark"`  // planned up to here
 	RetiredAt *time.Time `json:"retired_at"` // nil: not retired
 
-	Kind        string     `json:"kind"`  // command, sql, http; empty: Go
+	Kind        string     `json:"kind"`  // command, sql, http, reconcile; empty: Go
 	Badge       string     `json:"badge"` // how its work is fenced, in words; empty: its own affair
 	Owner       string     `json:"owner"`
 	PausedAt    *time.Time `json:"paused_at"` // nil: not paused

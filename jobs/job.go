@@ -51,7 +51,7 @@ type Need struct{ Job string }
 type Job struct {
 	Name          string        // ^[a-z][a-z0-9_-]{0,62}$; its periods are known by it
 	RenameFrom    string        // the name that the job had: all that is stored under it goes on under Name, see docs/jobfile.md
-	Kind          string        // for people: command, sql, http or "", which is Go
+	Kind          string        // for people: command, sql, http, reconcile or "", which is Go
 	Badge         string        // how its work is fenced, in words, for people
 	Owner         string        // the team that is asked about it; shown on page, alert and lock
 	Schedule      string        // see package schedule: five fields, @every, @daily …, @at, @manual
@@ -89,6 +89,7 @@ type Job struct {
 	Concurrency   Concurrency      // how many runs may work at once on what its key names, of all jobs that name it; default no limit
 	Shards        int              // a period's work is parted into so many, 1 to 10000, each run by Func under a lock of its own: see Run.Shard; default 0, none
 	ShardKeys     ShardKeys        // or lists their keys for each period, such as its tenants
+	ShardsBy      string           // how ShardKeys lists them, for people: a difference of it is one of the definition
 	Reduce        Reduce           // with shards: writes what completes the period when all of them are complete; default nothing
 	Func          Func             // required, unless it is Elsewhere
 

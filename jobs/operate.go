@@ -118,10 +118,12 @@ type latest struct {
 	params                  json.RawMessage
 	exists                  bool
 	parent                  string // of a shard: the key of its period
+	fanned                  bool   // into shards
+	origin                  string
 }
 
 const latestSQL = `
-select distinct on (key) key, lock, state, coalesce(waits, ''), revision, ticks, start_at, end_at, scheduled_at, coalesce(token, 0), key_revision, coalesce(sends_as, job), refused, coalesce(params::text, ''), coalesce(run::text, ''), coalesce(parent, '')
+select distinct on (key) key, lock, state, coalesce(waits, ''), revision, ticks, start_at, end_at, scheduled_at, coalesce(token, 0), key_revision, coalesce(sends_as, job), refused, coalesce(params::text, ''), coalesce(run::text, ''), coalesce(parent, ''), shards is not null, origin
   from pawl.periods where job = $1 and key = any ($2::text[]) order by key, revision desc`
 
 // What was the job's under a former name, and isn't renamed yet.
@@ -137,7 +139,7 @@ func latestOf(ctx context.Context, tx pgx.Tx, job string, keys ...string) (map[s
 	}
 	found := map[string]latest{}
 	x, params, run := latest{exists: true}, "", ""
-	_, err = pgx.ForEachRow(rows, []any{&x.key, &x.lock, &x.state, &x.waits, &x.revision, &x.ticks, &x.start, &x.end, &x.scheduled, &x.token, &x.keyRev, &x.sendsAs, &x.refused, &params, &run, &x.parent},
+	_, err = pgx.ForEachRow(rows, []any{&x.key, &x.lock, &x.state, &x.waits, &x.revision, &x.ticks, &x.start, &x.end, &x.scheduled, &x.token, &x.keyRev, &x.sendsAs, &x.refused, &params, &run, &x.parent, &x.fanned, &x.origin},
 		func() (err error) {
 			x.params, x.run = json.RawMessage(params), uuid.UUID{}
 			if run != "" {

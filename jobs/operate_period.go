@@ -22,7 +22,7 @@ type RerunConfig struct {
 
 // Rerun owes a complete period once more, as its next revision, and returns that; the old revision stays as it is. It returns
 // [ErrUnknownJob], [ErrUnknownPeriod], [ErrNoReason], a [*ParamError], or a [*PeriodStateError] if the period isn't
-// complete.
+// complete. A rerun that was cancelled is followed by another one: the period was complete before it.
 func Rerun(ctx context.Context, pool *pgxpool.Pool, job, key string, c RerunConfig) (revision int, err error) {
 	if strings.TrimSpace(c.Reason) == "" {
 		return 0, ErrNoReason
@@ -52,10 +52,10 @@ func Rerun(ctx context.Context, pool *pgxpool.Pool, job, key string, c RerunConf
 	return revision, err
 }
 
-// complete is the last revision of a period, which must be complete.
+// complete is the last revision of a period, which must be complete, or have been so before a rerun that was cancelled.
 func complete(ctx context.Context, tx pgx.Tx, job, key string) (latest, error) {
 	last, err := periodOf(ctx, tx, job, key)
-	if err == nil && last.state != stateComplete {
+	if err == nil && last.state != stateComplete && (last.state != stateCancelled || last.origin != originRerun) {
 		err = last.refuse(actRerun, job)
 	}
 	return last, err

@@ -57,13 +57,29 @@ select e.job, e.idempotency_key, 'absent', e.id, left(e.request, 500) from pawl.
  order by e.idempotency_key
 on conflict (job, idempotency_key) do update set kind = 'absent', effect = excluded.effect, detail = excluded.detail, last_at = clock_timestamp()`
 
+	// Of what no event has told yet, also by a run that has died over it. One event for all of them.
+	unmatchedEventSQL = `
+with fresh as (
+  update pawl.effect_differences set noted_at = clock_timestamp() where job = $1 and noted_at is null returning idempotency_key, kind
+), many as (
+  select count(*) as n, count(*) filter (where kind = 'absent') as absent, count(*) filter (where kind = 'stray') as stray,
+         count(*) filter (where kind = 'differs') as differs, min(idempotency_key) as first from fresh
+)
+insert into pawl.events (kind, subject, app, job, period, revision, run, lock, token, detail)
+select 'unmatched', concat_ws('/', $2::text, $3::text, $4::int), (select s.app from pawl.schedules s where s.job = $2), $2, $3, $4, $5::text::uuid, $6, $7::bigint,
+       jsonb_build_object('of', $1, 'new', n, 'all', (select count(*) from pawl.effect_differences where job = $1),
+         'absent', absent, 'stray', stray, 'differs', differs, 'first', first)
+  from many where n > 0
+on conflict (subject, kind) do nothing`
+
 	// What the last complete one has left was younger than Settle when it began.
 	spanSQL = `
 select clock_timestamp(), (select max(r.started_at) from pawl.runs r where r.job = $1 and r.state = 'complete')`
 )
 
 // Reconcile makes a job of j that compares at each of its periods. What it finds is in [History.Unmatched] until it is found in
-// order, and counted in the run's log; a difference is no failure of the run.
+// order, and counted in the run's output; what it hadn't found before is an event, [alert.Unmatched]. A difference is no failure of
+// the run.
 func Reconcile(j Job, c Reconciliation) (Job, error) {
 	c.Since, c.Settle = cmp.Or(c.Since, reconcileSince), cmp.Or(c.Settle, reconcileSettle)
 	switch {
@@ -111,8 +127,15 @@ func (c Reconciliation) compare(ctx context.Context, run *Run) error {
 	var absent int64
 	err = run.Complete(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, absentSQL, c.Of, from, to, now)
+		if err != nil {
+			return err
+		}
 		absent = tag.RowsAffected()
-		return err
+		if _, err := tx.Exec(ctx, unmatchedEventSQL, c.Of, run.Job, run.rowKey(), run.Revision, run.ID.String(), run.token.Lock, run.token.Seq); err != nil {
+			return err
+		}
+		said := fmt.Sprintf("effects of %s since %s: %d receipts, of which %d say otherwise; %d effects are absent there\n", c.Of, from.UTC().Format(time.RFC3339), seen, differ, absent)
+		return run.KeepTx(ctx, tx, Output{Head: []byte(said), Bytes: int64(len(said))})
 	})
 	if err == nil {
 		run.Logger().InfoContext(ctx, "reconciled", "of", c.Of, "receipts", seen, "differ", differ, "absent", absent)

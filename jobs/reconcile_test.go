@@ -81,11 +81,22 @@ func TestAReconciliationFindsWhatTheTwoSidesSayDifferently(t *testing.T) {
 	if fmt.Sprint(found) != fmt.Sprint(want) {
 		t.Errorf("found %v\nwant  %v", found, want)
 	}
+	const unmatched = `select count(*) from pawl.events where kind = 'unmatched' and job = 'check' and detail @> '{"of": "payout", "new": 4, "all": 4, "absent": 1, "stray": 2, "differs": 1}'`
+	if n := count(t, pool, unmatched); n != 1 {
+		t.Errorf("%d events tell of it, want 1", n)
+	}
 	found = compare(2, map[string]int{base + "fine": 0, base + "other": 2, base + "lost": 1})
 	delete(want, base+"lost")
 	delete(want, base+"other")
 	if fmt.Sprint(found) != fmt.Sprint(want) {
 		t.Errorf("once they are in order: %v\nwant %v", found, want)
+	}
+	if n := count(t, pool, `select count(*) from pawl.events where kind = 'unmatched'`); n != 1 {
+		t.Errorf("%d events, want none for what was told before", n)
+	}
+	compare(3, map[string]int{base + "fine": 1, base + "other": 2, base + "lost": 1})
+	if n := count(t, pool, `select count(*) from pawl.events where kind = 'unmatched' and detail @> '{"new": 1, "all": 3, "differs": 1}' and detail ->> 'first' like '%/fine'`); n != 1 {
+		t.Errorf("%d events tell of a new one, want 1", n)
 	}
 }
 

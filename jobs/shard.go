@@ -16,6 +16,7 @@ import (
 const (
 	mostShards   = 10_000
 	mostShardKey = 64
+	mostShardsBy = 500
 )
 
 var shardKey = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@-]{0,63}$`)
@@ -50,6 +51,8 @@ func (j Job) checkShards() error {
 		return bad("Shards", j.Shards, "leave it out, or ShardKeys: the function says how many there are")
 	case j.sharded() && j.outbox:
 		return bad("Shards", j.Shards, "leave it out: an outbox sends one message at a time")
+	case j.ShardsBy != "" && j.ShardKeys == nil, storable(j.ShardsBy) != j.ShardsBy, len(j.ShardsBy) > mostShardsBy:
+		return bad("ShardsBy", j.ShardsBy, "say how ShardKeys lists them, in at most 500 bytes of UTF-8 without NUL")
 	case j.Reduce != nil && !j.sharded():
 		return bad("Reduce", "a function", "set Shards or ShardKeys, or use Run.Complete in Func")
 	case j.sharded() && j.longestLock()+1+mostShardKey > 255:
@@ -78,20 +81,28 @@ func (r *Run) shardKeys(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(keys) > mostShards {
-		return nil, &ConfigError{r.Job, "ShardKeys", len(keys), "list at most 10000"}
+	if i, fix := BadShardKey(keys); i >= 0 {
+		return nil, &ConfigError{r.Job, "ShardKeys", keys[i], fix}
 	}
+	return keys, nil
+}
+
+// BadShardKey returns the place of the first key that can't be there and what to do about it; -1 if all can. A shard's key is a
+// letter or digit, then up to 63 of letters, digits and ._:@-; a period has each once, and at most 10000.
+func BadShardKey(keys []string) (at int, fix string) {
 	seen := map[string]bool{}
-	for _, k := range keys {
+	for i, k := range keys {
 		switch {
+		case i >= mostShards:
+			return i, "list at most 10000"
 		case !shardKey.MatchString(k):
-			return nil, &ConfigError{r.Job, "ShardKeys", k, "use a letter or digit, then up to 63 of letters, digits and ._:@-"}
+			return i, "use a letter or digit, then up to 63 of letters, digits and ._:@-"
 		case seen[k]:
-			return nil, &ConfigError{r.Job, "ShardKeys", k, "list it once"}
+			return i, "list it once"
 		}
 		seen[k] = true
 	}
-	return keys, nil
+	return -1, ""
 }
 
 // rowKey is the key of the run's row: a shard's is its period's, # and its own.

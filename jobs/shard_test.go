@@ -3,6 +3,9 @@ package jobs_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,5 +136,97 @@ func TestAnEffectIsMadeOnceHoweverAPeriodIsCut(t *testing.T) {
 		if n := len(r.keys()); n != 2+2*i {
 			t.Errorf("%d calls after rerun %d, want %d", n, i+1, 2+2*i)
 		}
+	}
+}
+
+// What two shards of a period send are two things, and what one sends again is one, however often it is asked for.
+func TestAShardSendsUnderAKeyOfItsOwn(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	var mu sync.Mutex
+	sent := map[string][]string{}
+	job := once("notify", func(ctx context.Context, run *jobs.Run) error {
+		key, err := run.EffectKey(ctx)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		sent[run.Shard.Key] = append(sent[run.Shard.Key], key)
+		if run.Shard.Key == "north" && len(sent["north"]) == 1 { // and of the others nobody knows anything yet
+			return errors.Join(run.SpendKey(ctx), jobs.ErrNoRetry)
+		}
+		return nil
+	})
+	job.ShardKeys = func(context.Context, *jobs.Run) ([]string, error) { return []string{"north", "south"}, nil }
+	job.Sends = []string{"POST https://bank.example/"}
+	start(t, jobs.Config{Pool: pool}, job)
+	const whole = `select count(*) from pawl.periods where job = $1 and parent is null and state = '`
+	until(t, pool, 1, whole+`dead'`, "notify")
+	key := daysAgo(0).Format(time.DateOnly)
+	if err := jobs.Retry(t.Context(), pool, "notify", key, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, pool, 1, whole+`complete'`, "notify")
+	for i, repeat := range []bool{false, true} {
+		if sends, err := jobs.RerunEffects(t.Context(), pool, "notify", key); err != nil || len(sends) != 1 || sends[0].Key != fmt.Sprintf("notify:%s:rev-%d#*", key, 2+i) {
+			t.Errorf("a rerun would send %+v, %v", sends, err)
+		}
+		if _, err := jobs.Rerun(t.Context(), pool, "notify", key, jobs.RerunConfig{Actor: "ann", Reason: "late", RepeatEffects: repeat}); err != nil {
+			t.Fatal(err)
+		}
+		until(t, pool, 2+i, whole+`complete'`, "notify")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	k := "notify:" + key
+	for shard, want := range map[string][]string{
+		"north": {k + "#north", k + ":try-2#north", k + ":try-2#north", k + ":rev-3#north"},
+		"south": {k + "#south", k + "#south", k + ":rev-3#south"},
+	} {
+		if got := sent[shard]; !slices.Equal(got, want) {
+			t.Errorf("shard %s sent with %q, want %q", shard, got, want)
+		}
+	}
+}
+
+// The journal tells the shards' effects apart, and a rerun makes none of them again unless it is meant to.
+func TestTheOnlyEffectOfAShardHasTheShardsKey(t *testing.T) {
+	t.Parallel()
+	pool, r := pgtest.New(t), &receiver{}
+	job := once("notify", func(ctx context.Context, run *jobs.Run) error {
+		_, err := run.EffectOf(ctx, jobs.EffectConfig{Key: "request", Only: true, Request: run.Shard.Key, Send: func(ctx context.Context, key string) (any, error) {
+			if own, err := run.EffectKey(ctx); err != nil || own != key {
+				t.Errorf("sent under %q, and the run's key is %q, %v", key, own, err)
+			}
+			return r.pay(key, 100)
+		}})
+		return err
+	})
+	job.ShardKeys = func(context.Context, *jobs.Run) ([]string, error) { return []string{"north", "south"}, nil }
+	start(t, jobs.Config{Pool: pool}, job)
+	const whole = `select count(*) from pawl.periods where job = $1 and parent is null and state = 'complete'`
+	until(t, pool, 1, whole, "notify")
+	key := daysAgo(0).Format(time.DateOnly)
+	rerun := func(repeat bool) {
+		t.Helper()
+		if _, err := jobs.Rerun(t.Context(), pool, "notify", key, jobs.RerunConfig{Actor: "ann", Reason: "late", RepeatEffects: repeat}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rerun(false)
+	until(t, pool, 2, whole, "notify")
+	sends, err := jobs.RerunEffects(t.Context(), pool, "notify", key)
+	if err != nil || len(sends) != 2 {
+		t.Fatalf("a rerun would send %+v, %v", sends, err)
+	}
+	rerun(true)
+	until(t, pool, 3, whole, "notify")
+	k := "notify:" + key
+	got, want := r.keys(), []string{k + "#north", k + "#south", sends[0].Key, sends[1].Key}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) || !slices.Contains(want, k+":rev-3#south") {
+		t.Errorf("sent with %q, want %q", got, want)
 	}
 }

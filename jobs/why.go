@@ -56,6 +56,14 @@ type whyRun struct {
 	LastWords            []byte
 }
 
+// whyAway is how often a revision found no permit.
+type whyAway struct {
+	Revision    int
+	Count       int64
+	First, Last time.Time
+	Error       string // of one of them
+}
+
 // whyAct is what a person did to it or to its job.
 type whyAct struct {
 	At                    time.Time
@@ -78,7 +86,12 @@ select revision, attempt::int, state, coalesce(holder, '') as holder, coalesce(e
        case when o.partial then substr(w.words, greatest(length(w.words) - 199, 1)) end as last_words
   from pawl.runs r left join pawl.outputs o on o.run = r.id
  cross join lateral (select case when length(o.tail) > 0 then o.tail else o.head end as words) w
- where r.job = @job and r.key = @key order by started_at, attempt limit 1000`
+ where r.job = @job and r.key = @key and not (r.state = 'drained' and starts_with(coalesce(r.error, ''), @waits)) order by started_at, attempt limit 1000`
+
+	// Those that found no permit are many, and nothing happened in them.
+	whyAwaySQL = `
+select revision, count(*) as count, min(started_at) as first, max(started_at) as last, max(error) as error from pawl.runs
+ where job = @job and key = @key and state = 'drained' and starts_with(error, @waits) group by revision`
 
 	whyActsSQL = `
 select at, actor, action, coalesce(reason, '') as reason, coalesce(period, '') as period from pawl.audit

@@ -48,7 +48,11 @@ func (t *teller) tell() error {
 	if len(periods) == 0 {
 		return t.never(p)
 	}
-	runs, err := ask[whyRun](t, whyRunsSQL, nil)
+	runs, err := ask[whyRun](t, whyRunsSQL, pgx.NamedArgs{"waits": waitsForSlot})
+	if err != nil {
+		return err
+	}
+	away, err := ask[whyAway](t, whyAwaySQL, pgx.NamedArgs{"waits": waitsForSlot})
 	if err != nil {
 		return err
 	}
@@ -61,6 +65,7 @@ func (t *teller) tell() error {
 		if words := paramWords([]byte(x.Params)); words != "" {
 			t.payload("It was given %s.", words)
 		}
+		t.turnedAway(x, away)
 		t.runs(x, runs)
 		if i == len(periods)-1 {
 			t.acts(acts)
@@ -184,6 +189,7 @@ func (t *teller) now(x whyPeriod, p *planned) error {
 		t.say("It is complete since %s.", stampOf(x.EndedAt))
 	case stateRunning:
 		t.say("It is running.")
+		return t.slotShards(x)
 	case stateOpen:
 		return t.waits(x, p)
 	case stateDead:
@@ -228,6 +234,9 @@ func (t *teller) waits(x whyPeriod, p *planned) error {
 		}
 		t.say("It waits for what it needs: %s.", or(strings.Join(needs, ", "), "all of which is complete by now, so it is let go in a moment"))
 		return nil
+	}
+	if told, err := t.slot(x); told || err != nil {
+		return err
 	}
 	if x.NotBefore != nil && x.NotBefore.After(p.now) {
 		t.say("It waits until %s: for its next run, or its jitter.", stamp(*x.NotBefore))

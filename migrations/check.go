@@ -31,10 +31,14 @@ func (e *NotMigratedError) Error() string {
 const checkSQL = `select version, min_binary from ` + schema + `.schema_info`
 
 // Check tells whether a binary of the given schema number, [Binary] for this
-// one, may use the database. It returns a *[NotMigratedError] when tables are
-// absent or behind and a *[TooOldError] when the schema has left the binary
-// behind. A schema that is newer, but still allows the binary, is fine.
+// one, may use the database. It returns an *[OldServerError] when the server
+// is too old, a *[NotMigratedError] when tables are absent or behind and a
+// *[TooOldError] when the schema has left the binary behind. A schema that is
+// newer, but still allows the binary, is fine.
 func Check(ctx context.Context, pool *pgxpool.Pool, binary int) error {
+	if err := checkServer(ctx, pool); err != nil {
+		return wrap("check", err)
+	}
 	missing, err := pending(ctx, pool)
 	if err != nil {
 		return wrap("check", err)

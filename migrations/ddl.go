@@ -11,8 +11,15 @@ import (
 //go:embed roles.sql
 var roles string
 
+// sqlHead wants OldestServer.
 const sqlHead = `-- pawl's schema, for those who apply it by hand: psql -v ON_ERROR_STOP=1 -f this-file
 -- For an empty database. The transactions are part of it, don't add one around it.
+
+do $$ begin
+    if current_setting('server_version_num')::int < %[1]d0000 then
+        raise exception 'the server is PostgreSQL %%: pawl needs %[1]d or newer', current_setting('server_version');
+    end if;
+end $$;
 
 begin;
 create schema if not exists ` + schema + `;
@@ -36,7 +43,7 @@ func Roles() string { return roles }
 // complete.
 func SQL(w io.Writer) error {
 	var b strings.Builder
-	b.WriteString(sqlHead)
+	fmt.Fprintf(&b, sqlHead, OldestServer)
 	for _, m := range known() {
 		if m.Version == riverNumber {
 			if err := writeRiver(&b); err != nil {

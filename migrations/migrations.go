@@ -32,8 +32,12 @@ var files embed.FS
 
 // Up applies what is missing and returns the names of what it applied, none
 // when the schema was current. It uses at most three connections of its own,
-// made like the pool's, so that a busy pool can't stall it.
+// made like the pool's, so that a busy pool can't stall it. A server that is
+// too old is an *[OldServerError], and nothing is made there.
 func Up(ctx context.Context, pool *pgxpool.Pool) (applied []string, err error) {
+	if err := checkServer(ctx, pool); err != nil {
+		return nil, wrap("up", err)
+	}
 	if missing, err := pending(ctx, pool); err != nil || len(missing) == 0 {
 		return nil, wrap("up", err)
 	}

@@ -2,7 +2,8 @@
 --   pawl_owner   owns the schema and migrates it
 --   pawl_worker  runs jobs, holds locks, serves the page
 --   pawl_fencer  only honours tokens: guard, fence, check; reads and writes no table of pawl's
--- Run it after the migrations, as a superuser or as the user who migrated and may create roles. It may be run again.
+-- Run it after the migrations, as a superuser or as the user who migrated, owns the database and may create roles: it
+-- becomes a member of pawl_owner, to migrate again. It may be run again.
 
 do $$
 declare r text;
@@ -14,6 +15,10 @@ begin
     end;
   end loop;
   execute format('grant create on database %I to pawl_owner', current_database());
+  -- Only a superuser may give something to a role that it isn't in.
+  if not (select rolsuper from pg_roles where rolname = current_user) then
+    execute format('grant pawl_owner to %I', current_user);
+  end if;
 end $$;
 
 -- The owner. Triggers and indexes follow their tables, identity sequences too.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -62,7 +61,7 @@ func TestPsqlRunsThePrintedStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := pgtest.Empty(t)
-	psql := exec.CommandContext(t.Context(), filepath.Join(pgtest.Server(t).BinDir(), "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", url)
+	psql := exec.CommandContext(t.Context(), "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", url)
 	psql.Stdin = strings.NewReader(ddl.String())
 	if out, err := psql.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -169,6 +168,24 @@ func as(t *testing.T, pool *pgxpool.Pool, role, sql string) string {
 		return ""
 	}
 	return pgErr.Code
+}
+
+func TestWhoMayCreateRolesHandsItsSchemaOverWithoutBeingASuperuser(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Own(t).DatabaseURL("shop") // the roles of the shared server are a superuser's
+	admin := pgtest.Open(t, strings.Replace(url, "/shop?", "/postgres?", 1))
+	execSQL(t, admin, `create role clerk login createrole`)
+	execSQL(t, admin, `create database shop owner clerk`)
+	clerk := pgtest.Open(t, strings.Replace(url, "postgres@", "clerk@", 1))
+	up(t, clerk)
+	for range 2 {
+		execSQL(t, clerk, migrations.Roles())
+	}
+	execSQL(t, clerk, `alter table pawl.runs add column note text; create role worker; grant pawl_worker to worker`)
+	const owner = `select current_user = 'clerk' and relowner = 'pawl_owner'::regrole from pg_class where oid = 'pawl.locks'::regclass`
+	if !value[bool](t, clerk, owner) {
+		t.Error("the tables are not the owner's")
+	}
 }
 
 func TestAWorkerSeesWhatALaterMigrationAdds(t *testing.T) {

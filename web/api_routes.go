@@ -42,7 +42,7 @@ func apiRoutes() []apiRoute {
 		{http.MethodGet, lock + "/history", keys.Reader, []int{200, bad, no, never, none, value, many, long, away}, (*api).history},
 		// It changes nothing, so a reader may ask, though it is a POST.
 		{http.MethodPost, "/fences/{target}/check", keys.Reader, []int{200, bad, no, never, slow, lost, large, media, value, many, long, away}, (*api).check},
-		{http.MethodGet, "/artifacts/{name}", keys.Reader, []int{200, http.StatusNotModified, bad, no, never, none, many, long, away}, (*api).artifact},
+		{http.MethodGet, "/artifacts/{name}", keys.Reader, []int{200, http.StatusNotModified, bad, no, never, none, http.StatusGone, many, long, away}, (*api).artifact},
 		{http.MethodGet, "/api/overview", keys.Reader, []int{200, bad, no, never, many, long, away}, nil},
 		{http.MethodGet, "/metrics", "", []int{200, long}, nil},
 		{http.MethodGet, "/healthz", "", []int{200, long}, nil},

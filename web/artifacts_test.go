@@ -151,7 +151,7 @@ func TestAnArtifactThatWasChangedIsCutOff(t *testing.T) {
 	if b, err := io.ReadAll(res.Body); err == nil || len(b) >= 1<<20 {
 		t.Errorf("%d bytes, %v: want less than all, and an error", len(b), err)
 	}
-	a.ask(t, http.MethodGet, "/artifacts/gone.csv", "").is(t, http.StatusServiceUnavailable, "unavailable")
+	a.ask(t, http.MethodGet, "/artifacts/gone.csv", "").is(t, http.StatusGone, "artifact-missing")
 	if log := a.log.String(); !strings.Contains(log, "isn't what was published") || !strings.Contains(log, "isn't in the store") {
 		t.Error("the log doesn't say so")
 	}

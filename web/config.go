@@ -48,7 +48,7 @@ type Config struct {
 	Approvals ui.Approvals                         // nil: the pages show no requests
 	Acts      ui.Acts                              // what people may do on the pages, see [NewActs]; nil: nothing
 	API       API                                  // nil: the lock API is not found
-	Artifacts Artifacts                            // nil: /artifacts/ is not found
+	Artifacts Artifacts                            // nil: /artifacts/ is not found, and the pages offer no downloads
 	Keys      Keys                                 // nil, or no key ever made: everybody may do everything; without Insecure by an address, or a name without a dot
 	MaxHold   time.Duration                        // how long one lease of the lock API may last, renewals included: longer ones are cut; 100 ms or more, default 24 h
 	Ready     func(context.Context) error          // nil, or why this process takes no work; a nil function is always ready

@@ -34,6 +34,9 @@ func newPages(cfg Config, g *gate) *ui.UI {
 	if cfg.Keys != nil {
 		c.Keys = cfg.Keys
 	}
+	if cfg.Artifacts != nil {
+		c.Artifacts = cfg.Artifacts
+	}
 	if cfg.User == nil && cfg.Keys != nil {
 		c.SignIn = func(r *http.Request, bearer string) (*http.Cookie, error) { return g.signIn(r, bearer, cfg.BasePath) }
 		c.SignOut = func(r *http.Request) *http.Cookie { return cookie(r, "", cfg.BasePath) }

@@ -9,7 +9,7 @@ import (
 func kinds() []kind {
 	return []kind{
 		notFound, ownerMismatch, leaseLost, staleToken, validation, malformed, unsupportedMediaType, tooLarge, headerTooLarge, timedOut,
-		unauthorized, forbidden, preconditionFailed, keyReused, methodNotAllowed, rateLimited, unavailable,
+		unauthorized, forbidden, preconditionFailed, keyReused, methodNotAllowed, rateLimited, artifactMissing, unavailable,
 	}
 }
 
@@ -88,6 +88,12 @@ var (
 		slug: "rate-limited", title: "Too many wrong keys", status: http.StatusTooManyRequests, retry: time.Second,
 		explained: "Ten wrong keys came from this address within a minute. Until Retry-After is over, only keys that were right here " +
 			"before are let in from it. Look for a client whose key was revoked or has expired.",
+	}
+	artifactMissing = kind{
+		slug: "artifact-missing", title: "The artifact's file is missing", status: http.StatusGone,
+		explained: "It was published, and its file isn't in this server's store any more: the store is another one than the jobs publish " +
+			"to, or somebody has deleted the file. Asking again won't help: tell whoever runs the server. pawl artifact verify lists all " +
+			"such files, and a rerun of the job publishes a new version.",
 	}
 	unavailable = kind{
 		slug: "unavailable", title: "Unavailable", status: http.StatusServiceUnavailable, retry: 2 * time.Second,

@@ -47,7 +47,7 @@ func TestAProblemsTypeLeadsToAPage(t *testing.T) {
 	srv := serve(t, web.Handler(web.Config{}))
 	slugs := web.Slugs()
 	const promised = "not-found owner-mismatch lease-lost stale-token validation malformed unsupported-media-type too-large header-too-large " +
-		"timeout unauthorized forbidden precondition-failed idempotency-key-reused method-not-allowed rate-limited unavailable"
+		"timeout unauthorized forbidden precondition-failed idempotency-key-reused method-not-allowed rate-limited artifact-missing unavailable"
 	if got := strings.Join(slugs, " "); got != promised {
 		t.Errorf("slugs = %s, want %s", got, promised)
 	}

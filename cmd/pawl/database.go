@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,10 +13,7 @@ import (
 	"pawl/migrations"
 )
 
-const (
-	connectTimeout = 10 * time.Second // unless the URL says otherwise
-	oldestServer   = 14
-)
+const connectTimeout = 10 * time.Second // unless the URL says otherwise
 
 // database is what a command works on.
 type database struct {
@@ -110,13 +106,11 @@ func greet(ctx context.Context, cc *pgx.ConnConfig) (server string, err error) {
 	}
 	server = conn.PgConn().ParameterStatus("server_version")
 	_ = conn.Close(context.WithoutCancel(ctx)) // it has said what it had to
-	if major, err := strconv.Atoi(strings.FieldsFunc(server+".", notDigit)[0]); err == nil && major < oldestServer {
-		return "", usage("the server at %s is PostgreSQL %s: pawl needs %d or newer", where(cc), server, oldestServer)
+	if migrations.CheckServer(server) != nil {
+		return "", usage("the server at %s is PostgreSQL %s: pawl needs %d or newer", where(cc), server, migrations.OldestServer)
 	}
 	return server, nil
 }
-
-func notDigit(r rune) bool { return r < '0' || r > '9' }
 
 // where is the server's address, or all of them.
 func where(cc *pgx.ConnConfig) string {

@@ -100,8 +100,10 @@ func (s *stage) startServer(ctx context.Context, c *cli, dir string) (err error)
 	return fmt.Errorf("%w; another directory can be named with --data-dir", err)
 }
 
+// aloneSQL asks which of the settings this server has: transaction_timeout came with Postgres 17.
 const aloneSQL = `
-begin; set local idle_in_transaction_session_timeout = 0; set local statement_timeout = 0`
+begin; select set_config(name, '0', true) from pg_settings
+ where name in ('idle_in_transaction_session_timeout', 'transaction_timeout', 'statement_timeout')`
 
 // keepOthersAway holds a lock for as long as the demo lasts: two of them would drop each other's tables. It lives in
 // a transaction, since a session's lock would strand behind a pooler.

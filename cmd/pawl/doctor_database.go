@@ -59,8 +59,10 @@ func checkPartitions(ctx context.Context, db *database) (finding, error) {
 	return unless(true, warn, "not protected, though their parents are: "+strings.Join(open, ", "), "call pawl protect for the parent again")
 }
 
+// reserved_connections came with Postgres 16.
 const connectionsSQL = `
-select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+         - coalesce(current_setting('reserved_connections', true)::int, 0),
        (select coalesce(sum(numbackends), 0) from pg_stat_database),
        (select count(*) from pg_stat_activity where application_name like 'pawl%')`
 

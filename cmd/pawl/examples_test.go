@@ -66,6 +66,23 @@ func TestTheExampleOfHTTPRuns(t *testing.T) {
 	runExample(t, "http", "ask")
 }
 
+func TestTheExampleOfShardsRuns(t *testing.T) {
+	t.Parallel()
+	db := runExample(t, "shards", "statements")
+	const parts = `select bool_and(convert_from(o.head, 'UTF8') like 'statements of ' || split_part(r.key, '#', 2) || ' on ' || split_part(r.key, '#', 1) || ', part _ of 3, under ' || r.lock || ' and token %')
+		|| ' ' || count(*) from pawl.runs r join pawl.outputs o on o.run = r.id where r.key like '%#%'`
+	if got := answer(t, db, parts); got != "true 3" {
+		t.Errorf("its shards have said %s", got)
+	}
+	north := answer(t, db, `select key from pawl.runs where key like '%#north'`)
+	if code, out, said := runPawl(t, "job", "output", "statements", north, "--database-url", db); code != codeOK || !strings.HasPrefix(out, "statements of north on ") {
+		t.Errorf("exit code %d: %s%s", code, out, said)
+	}
+	if got := answer(t, db, `select count(*) || ' ' || min(regions) from statements_by_day`); got != "1 3" {
+		t.Errorf("it is reduced to %s", got)
+	}
+}
+
 func TestTheExampleOfGoRuns(t *testing.T) {
 	t.Parallel()
 	runExample(t, "go", "settlement")

@@ -62,21 +62,6 @@ func (c *cli) announce(sends []jobs.Effect) {
 	}
 }
 
-func (c *cli) jobRetry() *cobra.Command {
-	return &cobra.Command{
-		Use: "retry JOB PERIOD", Short: "Owe a dead period again, with all its retries", Args: exactly("JOB", "PERIOD"),
-		Long: `Owe a dead period again, with all its retries. What waits behind it waits until it is complete.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withHistory(cmd.Context(), func(db *database, _ *jobs.History) error {
-				if err := jobs.Retry(cmd.Context(), db.pool, args[0], args[1], actor()); err != nil {
-					return err
-				}
-				return c.act(acted{args[0], args[1], 0, "retry", 1, nil}, "%s %s is owed again", clean(args[0]), clean(args[1]))
-			})
-		},
-	}
-}
-
 func (c *cli) jobCancel() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{

@@ -34,7 +34,7 @@ func TestScripts(t *testing.T) {
 			}
 			env.Setenv("URL", pgtest.URL(tb))
 			env.Setenv("EMPTY", pgtest.Empty(tb))
-			env.Setenv("OLD", oldServer(tb))
+			env.Setenv("OLD", pgtest.TooOld(tb))
 			env.Setenv("PLAIN", noTLS(tb))
 			return nil
 		},

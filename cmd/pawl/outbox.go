@@ -46,15 +46,26 @@ func (c *cli) outboxList() *cobra.Command {
 					if m.Waits != "" && m.State == "open" {
 						state += ", waits: " + m.Waits
 					}
+					if m.Behind > 0 {
+						state += ", " + behind(m.Behind) + " behind it"
+					}
 					return []string{m.Outbox, m.Key, m.MessageKey, strconv.FormatInt(m.Seq, 10), state, strconv.Itoa(m.Attempts), ago(now, &m.At), or(short(m.Error))}
 				})
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&dead, "dead", false, "only those that no run is left for: a person retries or cancels them")
-	cmd.Flags().StringVar(&f.State, "state", "", "only those whose period is open, running, complete, dead, cancelled or skipped")
+	cmd.Flags().StringVar(&f.State, "state", "", "only those whose period is open, running, complete, dead, cancelled or skipped, or waiting: open and running")
 	cmd.Flags().StringVar(&f.Outbox, "outbox", "", "only those of this outbox")
 	cmd.Flags().StringVar(&f.MessageKey, "key", "", "only those of this key")
 	limitFlag(cmd, &f.Limit)
 	return cmd
+}
+
+// behind is how many messages wait for a dead one, as far as they are counted.
+func behind(n int) string {
+	if n > 1000 {
+		return "over 1,000"
+	}
+	return thousands(int64(n))
 }

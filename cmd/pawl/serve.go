@@ -61,7 +61,7 @@ and the page and the log say so.
 
 The schema must be there: pawl migrate up. On the first SIGTERM or ^C it takes no new work, lets runs
 finish within --grace, cancels the rest, which costs them no attempt, and ends; a second signal ends
-it at once.
+it at once. Commands are told at once, by TERM, unless their job says on_drain: finish.
 
 As long as no key was ever made (pawl key create) everybody may do everything, so it listens on loopback
 only, unless --insecure-no-auth is said. Afterwards nobody is answered without a key, and it may listen

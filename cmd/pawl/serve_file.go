@@ -129,7 +129,7 @@ func (s *served) build(ctx context.Context, file *jobfile.File) (all []jobs.Job,
 	}
 	for i := range file.Jobs {
 		j := &file.Jobs[i]
-		if j.Broken || j.SQL != nil && j.SQL.Database != "pawl" && h.Databases[j.SQL.Database] == nil {
+		if j.Broken || slices.ContainsFunc(j.Databases(), func(name string) bool { return h.Databases[name] == nil }) {
 			continue
 		}
 		job, err := j.Load(h)

@@ -58,7 +58,7 @@ func secondly(name, words string) string {
 }
 
 const (
-	ranSQL  = `select (count(*) > 0)::text from pawl.periods where job = $1 and state = 'complete'`
+	ranSQL  = `select (count(*) > 0)::text from pawl.periods where job = $1 and parent is null and state = 'complete'`
 	saidSQL = `select (count(*) > 0)::text from pawl.runs r join pawl.outputs o on o.run = r.id where r.job = $1 and convert_from(o.head, 'UTF8') like $2`
 )
 

@@ -85,8 +85,8 @@ func (s *service) publish(dir string) (err error) {
 	if dir == "" {
 		return nil
 	}
-	if s.store, err = jobs.NewArtifactDir(dir); err != nil {
-		return usage("--artifacts is %q: %s; name a directory that this account may write to", dir, last(err))
+	if s.store, err = jobs.OpenArtifactDir(dir); err != nil { // to make it would hide a misspelt name, or a volume that isn't there
+		return usage("--artifacts is %q: %s; name the directory that the jobs publish to", dir, last(err))
 	}
 	artifacts, err := jobs.NewArtifacts(jobs.ArtifactsConfig{Pool: s.page.pool, Store: s.store, Logger: s.log})
 	s.page.cfg.Artifacts = artifacts

@@ -17,28 +17,6 @@ import (
 	"pawl/internal/pgtest"
 )
 
-// oldServer answers as a PostgreSQL 13 would, and returns its URL. There is none to be had.
-func oldServer(t testing.TB) string {
-	t.Helper()
-	return "postgres://somebody:hunter2@" + answering(t, greetAsOld) + "/shop?sslmode=disable"
-}
-
-func greetAsOld(conn net.Conn) {
-	defer func() { _ = conn.Close() }()
-	b := pgproto3.NewBackend(conn, conn)
-	if _, err := b.ReceiveStartupMessage(); err != nil {
-		return
-	}
-	b.Send(&pgproto3.AuthenticationOk{})
-	b.Send(&pgproto3.ParameterStatus{Name: "server_version", Value: "13.22 (Debian 13.22-1)"})
-	b.Send(&pgproto3.BackendKeyData{ProcessID: 1, SecretKey: []byte{0, 0, 0, 1}})
-	b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
-	if b.Flush() != nil {
-		return
-	}
-	_, _ = b.Receive() // Terminate
-}
-
 func TestWrongPasswordIsOneSentenceWithoutThePassword(t *testing.T) {
 	t.Parallel()
 	hba := filepath.Join(openDir(t), "hba")

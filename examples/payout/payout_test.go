@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"strconv"
 	"testing"
+
+	"pawl/examples/internal/crew"
 )
 
 // The workers are processes of this test binary.
@@ -24,7 +27,7 @@ func TestMain(m *testing.M) {
 func play(t *testing.T, args ...string) (r result, code int) {
 	t.Helper()
 	var out, said bytes.Buffer
-	code = command(t.Context(), append(args, "--exit", "--json"), &out, &said)
+	code = example().Command(t.Context(), append(args, "--exit", "--json"), &out, &said)
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatalf("exit code %d, printed %q: %s", code, out.String(), said.String())
 	}
@@ -32,13 +35,11 @@ func play(t *testing.T, args ...string) (r result, code int) {
 	return r, code
 }
 
-// PAWL_SOAK is how many rounds, and their seed is the number of the process; else 2 with a fixed one.
+var soak = crew.NewSoak(flag.CommandLine)
+
 func TestEachMerchantIsPaidOnceThoughWorkersDieAndStopWithTheirCallsUnderWay(t *testing.T) {
-	rounds, seed := 2, 7
-	if n, err := strconv.Atoi(os.Getenv("PAWL_SOAK")); err == nil {
-		rounds, seed = n, os.Getpid()
-	}
-	r, code := play(t, "--rounds", strconv.Itoa(rounds), "--seed", strconv.Itoa(seed))
+	rounds := soak.Rounds
+	r, code := play(t, "--rounds", strconv.Itoa(rounds), "--seed", strconv.FormatUint(soak.Seed, 10))
 	if !r.OK || code != 0 {
 		t.Errorf("exit code %d, %+v", code, r)
 	}
@@ -50,6 +51,13 @@ func TestEachMerchantIsPaidOnceThoughWorkersDieAndStopWithTheirCallsUnderWay(t *
 	}
 	if r.Lost == 0 || r.Replayed == 0 || r.Failed != 6*rounds {
 		t.Errorf("%d replies lost, %d replayed, %d declined: the provider was too kind", r.Lost, r.Replayed, r.Failed)
+	}
+	if t.Failed() {
+		return
+	}
+	right := fmt.Sprintf("%d payments, %d.%02d owed, booked and paid; %d replies lost", r.Payments, r.Owed/100, r.Owed%100, r.Lost)
+	if err := soak.Record("payout", crew.Faults{Kills: r.Kills, Pauses: r.Pauses, Takeovers: r.Takeovers, Refusals: r.Refusals}, right); err != nil {
+		t.Error(err)
 	}
 }
 

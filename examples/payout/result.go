@@ -33,6 +33,9 @@ type result struct {
 	Refusals  int    `json:"refusals"`
 }
 
+// Right tells whether the books agree.
+func (r result) Right() bool { return r.OK }
+
 func (r result) String() string {
 	verdict := "every merchant was paid once, to the cent"
 	if !r.OK {

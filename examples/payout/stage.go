@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"pawl/examples/internal/crew"
 	"pawl/internal/pgdev"
 	"pawl/jobs"
 	"pawl/migrations"
@@ -17,11 +18,9 @@ import (
 
 // options are what the command line says.
 type options struct {
+	crew.Flags
 	rounds, merchants int
-	seed              uint64
 	broken            bool
-	tell              func(format string, a ...any)
-	after             func(url string)
 }
 
 const (
@@ -65,13 +64,13 @@ func (o options) run(ctx context.Context) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	s := &stage{options: o, rng: rand.New(rand.NewPCG(o.seed, 2))}
-	s.result.Seed, s.result.Rounds = o.seed, o.rounds
+	s := &stage{options: o, rng: rand.New(rand.NewPCG(o.Seed, 2))}
+	s.result.Seed, s.result.Rounds = o.Seed, o.rounds
 	if s.pool, err = pgxpool.New(ctx, url); err != nil {
 		return r, err
 	}
 	defer s.pool.Close()
-	if s.provider, err = startProvider(ctx, o.seed); err != nil {
+	if s.provider, err = startProvider(ctx, o.Seed); err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, s.provider.stop(context.WithoutCancel(ctx))) }()
@@ -82,7 +81,7 @@ func (o options) run(ctx context.Context) (r result, err error) {
 	if err := s.play(ctx); err != nil {
 		return r, err
 	}
-	o.after(url)
+	o.Tell(ctx, s.result, url)
 	return s.result, nil
 }
 
@@ -99,7 +98,7 @@ func (s *stage) prepare(ctx context.Context, url string) error {
 		s.days = append(s.days, day)
 		third := s.merchants / 3
 		s.provider.marks[day] = []int{2 + s.rng.IntN(third), 2 + third + s.rng.IntN(third)}
-		if _, err := s.pool.Exec(ctx, fillSQL, day, s.merchants, fmt.Sprint(s.seed)); err != nil {
+		if _, err := s.pool.Exec(ctx, fillSQL, day, s.merchants, fmt.Sprint(s.Seed)); err != nil {
 			return err
 		}
 	}
@@ -139,7 +138,7 @@ func (s *stage) play(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s isn't paid: %w", day, err)
 		}
-		s.tell("%s is paid (%d of %d)", day, i+1, len(s.days))
+		s.Say("%s is paid (%d of %d)", day, i+1, len(s.days))
 	}
 	key, err := jobs.Trigger(ctx, s.pool, checker, jobs.TriggerConfig{Actor: "example"})
 	if err != nil {
@@ -202,7 +201,7 @@ func (s *stage) killOne(ctx context.Context, day string) error {
 		return err
 	}
 	s.result.Kills++
-	s.tell("%s: killed %s, which held the lock", day, w.name)
+	s.Say("%s: killed %s, which held the lock", day, w.name)
 	if err := s.until(ctx, successor, token); err != nil {
 		return fmt.Errorf("nobody takes over: %w", err)
 	}
@@ -219,7 +218,7 @@ func (s *stage) stopOne(ctx context.Context, day string) error {
 		return err
 	}
 	s.result.Pauses++
-	s.tell("%s: stopped %s, which held the lock", day, w.name)
+	s.Say("%s: stopped %s, which held the lock", day, w.name)
 	err = s.until(ctx, successor, token)
 	if err != nil {
 		err = fmt.Errorf("nobody takes over: %w", err)

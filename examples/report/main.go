@@ -2,62 +2,67 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"pawl/examples/internal/crew"
 	"pawl/internal/pgdev"
 	"pawl/migrations"
 )
 
 func main() {
 	if os.Getenv(workerEnv) != "" {
-		check(work())
+		if err := work(); err != nil {
+			fmt.Fprintln(os.Stderr, "worker:", err)
+			os.Exit(1)
+		}
 		return
 	}
-	var exit, asJSON, verbose bool
-	r := &round{in: input{first: firstMonth(6)}, pace: 20 * time.Millisecond, log: io.Discard}
-	flag.BoolVar(&exit, "exit", false, "end when all is published; else keep database and files until ^C")
-	flag.BoolVar(&asJSON, "json", false, "print the result as one JSON value")
-	flag.BoolVar(&verbose, "v", false, "show what the workers say")
-	flag.IntVar(&r.in.tenants, "tenants", 50, "how many tenants, 1 to 99")
-	flag.IntVar(&r.in.invoices, "invoices", 200, "of each tenant and month")
-	flag.StringVar(&r.dir, "dir", "", "an empty directory for the files (default a temporary one)")
-	flag.Uint64Var(&r.seed, "seed", uint64(time.Now().UnixNano()), "of the storm") //nolint:gosec // any will do
-	flag.StringVar(&r.variant, "broken", "", "publish in a way that is wrong, rename or unguarded, and see it found out")
-	flag.Parse()
-	r.in.months = 6
-	if verbose {
-		r.log = os.Stderr
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	out, err := alone(ctx, r, func(out result) {
-		check(tell(out, asJSON))
-		if !exit {
-			fmt.Fprintf(os.Stderr, "files: %s\ndatabase: %s\n^C ends it\n", r.dir, r.url)
-			<-ctx.Done()
-		}
-	})
-	stop()
-	check(err)
-	if !out.OK {
-		os.Exit(1)
+	example().Main()
+}
+
+func example() crew.Example {
+	r := &round{in: input{first: firstMonth(6), months: 6}, pace: 20 * time.Millisecond, log: io.Discard}
+	verbose := false
+	return crew.Example{
+		Name: "report",
+		Define: func(flags *flag.FlagSet) {
+			flags.BoolVar(&verbose, "v", false, "show what the workers say")
+			flags.IntVar(&r.in.tenants, "tenants", 50, "how many tenants, 1 to 99")
+			flags.IntVar(&r.in.invoices, "invoices", 200, "of each tenant and month")
+			flags.StringVar(&r.dir, "dir", "", "an empty directory for the files (default a temporary one)")
+			flags.StringVar(&r.variant, "broken", "", "publish in a way that is wrong, rename or unguarded, and see it found out")
+		},
+		Check: r.usable,
+		Play: func(ctx context.Context, f crew.Flags) (crew.Report, error) {
+			if r.seed, r.say = f.Seed, f.Say; verbose {
+				r.log = os.Stderr
+			}
+			return alone(ctx, r, f)
+		},
 	}
 }
 
-// alone runs the round on a Postgres of its own.
-func alone(ctx context.Context, r *round, told func(result)) (out result, err error) {
-	if r.in.tenants < 1 || r.in.tenants > 99 {
-		return out, fmt.Errorf("-tenants is %d: use 1 to 99", r.in.tenants)
+func (r *round) usable() error {
+	switch {
+	case r.in.tenants < 1 || r.in.tenants > 99:
+		return fmt.Errorf("-tenants is %d: use 1 to 99", r.in.tenants)
+	case r.in.invoices < 1 || r.in.invoices > 1_000_000:
+		return fmt.Errorf("-invoices is %d: use 1 to 1000000", r.in.invoices)
+	case r.variant != "" && r.variant != renameOnly && r.variant != unguarded:
+		return fmt.Errorf("-broken is %q: use %s or %s", r.variant, renameOnly, unguarded)
 	}
+	return nil
+}
+
+// alone runs the round on a Postgres of its own.
+func alone(ctx context.Context, r *round, f crew.Flags) (out result, err error) {
 	server, err := pgdev.Start(ctx, pgdev.Options{})
 	if err != nil {
 		return out, err
@@ -82,7 +87,10 @@ func alone(ctx context.Context, r *round, told func(result)) (out result, err er
 	if out, err = r.run(ctx); err != nil {
 		return out, err
 	}
-	told(out)
+	if !f.Exit {
+		f.Say("The files are in %s", r.dir)
+	}
+	f.Tell(ctx, out, r.url)
 	return out, nil
 }
 
@@ -92,22 +100,14 @@ func firstMonth(n int) time.Time {
 	return time.Date(now.Year(), now.Month()-time.Month(n), 1, 0, 0, 0, 0, time.UTC)
 }
 
-func tell(out result, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(os.Stdout).Encode(out)
-	}
+// Right tells whether every read was.
+func (out result) Right() bool { return out.OK }
+
+func (out result) String() string {
 	verdict := "every read was right"
 	if !out.OK {
 		verdict = fmt.Sprintf("WRONG: %q", out.Wrong)
 	}
-	_, err := fmt.Printf("%d tenants, %d months, %d invoices: %d statements in %.1f s\n%d kills, %d pauses, %d takeovers, %d refusals, %d leftovers swept\n%d reads: %s\n",
-		out.Tenants, out.Months, out.Invoices, out.Statements, out.Seconds, out.Kills, out.Pauses, out.Takeovers, out.Refusals, out.Swept, out.Reads, verdict)
-	return err
-}
-
-func check(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "report:", err)
-		os.Exit(1)
-	}
+	return fmt.Sprintf("%s\n  %d reads while %d statements of %d invoices were published for %d tenants and %d months, in %.1f s\n  %s; %d files of writers that had died were swept",
+		verdict, out.Reads, out.Statements, out.Invoices, out.Tenants, out.Months, out.Seconds, out.Faults, out.Swept)
 }

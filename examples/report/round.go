@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"pawl/examples/internal/crew"
 	"pawl/jobs"
 )
 
@@ -21,28 +22,26 @@ type round struct {
 	in      input
 	pace    time.Duration
 	seed    uint64
-	variant string // what is wrong; empty: nothing
-	log     io.Writer
+	variant string                        // what is wrong; empty: nothing
+	log     io.Writer                     // what the workers say
+	say     func(format string, a ...any) // what happens
 
 	pool *pgxpool.Pool
 }
 
 // result is what a round has come to.
 type result struct {
-	OK         bool     `json:"ok"`
-	Tenants    int      `json:"tenants"`
-	Months     int      `json:"months"`
-	Invoices   int64    `json:"invoices"`
-	Cents      int64    `json:"cents"`
-	Statements int64    `json:"statements"` // files that were published, with those that were published again
-	Reads      int      `json:"reads"`
-	Swept      int      `json:"swept"` // files of writers that had died
-	Kills      int      `json:"kills"`
-	Pauses     int      `json:"pauses"`
-	Takeovers  int64    `json:"takeovers"`
-	Refusals   int64    `json:"refusals"`
-	Seconds    float64  `json:"seconds"`
-	Wrong      []string `json:"wrong,omitempty"`
+	OK         bool  `json:"ok"`
+	Tenants    int   `json:"tenants"`
+	Months     int   `json:"months"`
+	Invoices   int64 `json:"invoices"`
+	Cents      int64 `json:"cents"`
+	Statements int64 `json:"statements"` // files that were published, with those that were published again
+	Reads      int   `json:"reads"`
+	Swept      int   `json:"swept"` // files of writers that had died
+	crew.Faults
+	Seconds float64  `json:"seconds"`
+	Wrong   []string `json:"wrong,omitempty"`
 }
 
 const patience = 3 * time.Minute
@@ -80,7 +79,8 @@ func (r *round) run(ctx context.Context) (out result, err error) {
 	if err != nil {
 		return out, err
 	}
-	out.Kills, out.Pauses, out.Tenants, out.Months, out.Seconds = s.kills, s.pauses, r.in.tenants, r.in.months, time.Since(begun).Seconds()
+	out.Faults = crew.Faults{Seed: r.seed, Kills: s.kills, Pauses: s.pauses}
+	out.Tenants, out.Months, out.Seconds = r.in.tenants, r.in.months, time.Since(begun).Seconds()
 	return out, r.judge(ctx, look, &out)
 }
 
@@ -132,11 +132,15 @@ const doneSQL = `select count(*) from pawl.periods where job = 'report' and pare
 // done waits until all months are published.
 func (r *round) done(ctx context.Context) error {
 	for n := 0; n < r.in.months; {
+		before := n
 		if rest(ctx, 50*time.Millisecond) != nil {
 			return fmt.Errorf("after %s %d of %d months are published", patience, n, r.in.months)
 		}
 		if err := r.pool.QueryRow(ctx, doneSQL).Scan(&n); err != nil {
 			return err
+		}
+		if n > before {
+			r.say("%d of %d months are published", n, r.in.months)
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ const (
 type task struct{ holder, lock, key string }
 
 func (s *storm) blow(ctx context.Context) error {
-	for kill := s.rng.IntN(2) == 0; ; kill = !kill {
+	for kill := s.rng.IntN(2) == 0; ; {
 		if rest(ctx, time.Duration(100+s.rng.IntN(600))*time.Millisecond) != nil {
 			return nil //nolint:nilerr // the work is done
 		}
@@ -48,6 +48,7 @@ func (s *storm) blow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		kill = !kill // each in its turn, however often nobody was at work
 	}
 }
 
@@ -77,6 +78,7 @@ func (s *storm) kill(i int) (err error) {
 		return err
 	}
 	s.kills++
+	s.say("killed %s", s.crew[i].name)
 	s.crew[i], err = s.hire(s.crew[i].name)
 	return err
 }
@@ -87,6 +89,7 @@ func (s *storm) pause(ctx context.Context, i int, at task) error {
 		return err
 	}
 	s.pauses++
+	s.say("paused %s", s.crew[i].name)
 	longest, cancel := context.WithTimeout(ctx, longestPause)
 	defer cancel()
 	for ahead := false; !ahead && rest(longest, 50*time.Millisecond) == nil; {

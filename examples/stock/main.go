@@ -3,7 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"flag"
+	"fmt"
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
@@ -14,10 +15,14 @@ import (
 
 func main() {
 	crew.Main(work)
-	crew.Command(func(ctx context.Context, f crew.Flags, log *slog.Logger) (any, bool, error) {
-		r, err := play(ctx, f.Seed, f.Broken, log)
-		return r, r.OK, err
-	})
+	var broken bool
+	crew.Example{
+		Name: "stock",
+		Define: func(flags *flag.FlagSet) {
+			flags.BoolVar(&broken, "broken", false, "sell on sight, which the check finds")
+		},
+		Play: func(ctx context.Context, f crew.Flags) (crew.Report, error) { return play(ctx, f, broken) },
+	}.Main()
 }
 
 // sales are those of one item.
@@ -41,6 +46,24 @@ type report struct {
 	crew.Faults
 }
 
+// Right tells whether each way but the lock alone has sold each unit once, and charged each order once.
+func (r report) Right() bool { return r.OK }
+
+func (r report) String() string {
+	verdict := "each unit was sold once and each order charged once, but for the lock alone"
+	if !r.OK {
+		verdict = "WRONG: sold or charged twice"
+	}
+	text := verdict
+	for _, way := range []struct {
+		name string
+		sales
+	}{{"a lock alone", r.LockAlone}, {"a condition", r.Condition}, {"a reservation", r.Reservation}} {
+		text += fmt.Sprintf("\n  %-13s  %d of %d units sold, %d oversold", way.name, way.Orders, way.Units, way.Oversold)
+	}
+	return text + fmt.Sprintf("\n  %d orders paid, %d charged, %d declined; %d wrong payments\n  %s", r.Paid, r.Charged, r.Released, r.Wrong, r.Faults)
+}
+
 const (
 	salesSQL = `
 select i.units, i.quantity, count(o.id), greatest(0, count(o.id) + i.quantity - i.units) from items i
@@ -57,10 +80,10 @@ select exists (select from orders where state = 'reserved')`
 )
 
 // play sells, kills and pauses, and looks at what was sold.
-func play(ctx context.Context, seed uint64, broken bool, log *slog.Logger) (r report, err error) {
+func play(ctx context.Context, f crew.Flags, broken bool) (r report, err error) {
 	stalled := false
 	p := crew.Play{
-		Seed: seed, Strikes: 2, Pause: 2 * ttl, Log: log, Create: create,
+		Flags: f, Strikes: 2, Pause: 2 * ttl, Create: create,
 		Feed: func(ctx context.Context, pool *pgxpool.Pool) error {
 			if !stalled {
 				if err := wakeStalled(ctx, pool); err != nil {
@@ -78,10 +101,11 @@ func play(ctx context.Context, seed uint64, broken bool, log *slog.Logger) (r re
 			err := pool.QueryRow(ctx, openSQL).Scan(&open)
 			return !open, err
 		},
-		Check: func(ctx context.Context, pool *pgxpool.Pool, f crew.Faults) error {
+		Check: func(ctx context.Context, pool *pgxpool.Pool, f crew.Faults) (crew.Report, error) {
 			r.Faults = f
 			r.Pauses++ // the buyer that stood still
-			return r.read(ctx, pool)
+			err := r.read(ctx, pool)
+			return r, err
 		},
 	}
 	if broken {

@@ -60,48 +60,68 @@ select 'force_release', 'shop/' || lpad(n::text, 7, '0'), n, 'as the runbook say
 alter table pawl.approvals enable trigger user;
 insert into pawl.schedules (job, app, definition, lock, watermark, paused_at, paused_by)
 select 'job' || n, 'shop', '{"schedule": "0 2 * * *", "period": "day"}', 'job:job' || n, now(), case when n = 99 then now() end, case when n = 99 then 'kim' end from generate_series(0, 99) n;
+insert into pawl.effects (job, key, revision, effect, idempotency_key, state, request, run, token, operation, ended_at)
+select 'job' || n % 100, 'k' || n, 1, 'e', 'i' || n, x.state, '1', gen_random_uuid(), 1, gen_random_uuid(), case when x.state <> 'uncertain' then now() end
+  from generate_series(1, $1::int * 4) n, lateral (select case n % 1000 when 7 then 'uncertain' when 8 then 'failed' else 'done' end as state) x;
+insert into pawl.effect_differences (job, idempotency_key, kind, effect) select job, idempotency_key, 'absent', id from pawl.effects where id % 50 = 0;
+insert into pawl.schedules (job, app, definition, lock, watermark) values ('mail', 'shop', '{"schedule": "@manual", "overlap": "allow", "outbox": true}', 'job:mail', now());
+insert into pawl.outbox (job, period, key, seq, body, at)
+select 'mail', 'M' || lpad(n::text, 9, '0'), 'customer ' || n % 500, n / 500, '1', now() - interval '90 d' + n * interval '1 min' from generate_series(1, $1::int * 4) n;
+insert into pawl.periods (job, key, lock, origin, state, reason, waits, start_at, end_at, scheduled_at, ended_at)
+select job, period, 'job:mail#' || key, 'outbox', x.state, case x.state when 'dead' then 'attempts' end, case x.state when 'dead' then 'decision' when 'open' then 'dead' end, at, at, at, case when x.state <> 'open' then at end
+  from pawl.outbox, lateral (select case when key not in ('customer 7', 'customer 8') or seq < $1::int / 125 - 20 then 'complete' when seq = $1::int / 125 - 20 then 'dead' else 'open' end as state) x;
+insert into pawl.artifact_versions (name, version, lock, token, hash, size, file, holder, run, job, key, revision, operation, at, superseded_at)
+select 'statements/' || lpad(n::text, 6, '0'), v, 'l', v, 'h', 1, 'f' || n || '.' || v, 'h', gen_random_uuid(), 'job' || n % 100, 'k', 1, gen_random_uuid(), now(), case when v < 20 then now() end
+  from generate_series(1, $1::int / 5) n, generate_series(1, 20) v;
+insert into pawl.artifacts (name, version, lock, token, hash, size, file, holder, at)
+select name, version, lock, token, hash, size, file, holder, at from pawl.artifact_versions where superseded_at is null;
 insert into pawl.waiters (id, lock, holder, until) select gen_random_uuid(), 'shop/0000100', 'host/' || n || '/abc', now() + interval '1 h' from generate_series(1, 300) n;
 analyze`
 
 // places are the pages, by the pattern of their route, as people ask for them beside a long history.
 func places(run, key string) map[string][]string {
 	return map[string][]string{
-		"/":                              {"/"},
-		"/ui/static/{hash}/{file}":       nil,
-		"/ui/sign-in":                    nil,
-		"/ui/audit.csv":                  nil, // all of it is asked for
-		"/ui/locks":                      {"/ui/locks", "/ui/locks?state=held", "/ui/locks?state=stale", "/ui/locks?state=free", "/ui/locks?q=shop/00001", "/ui/locks?q=nobody"},
-		"/ui/locks/{name}":               {"/ui/locks/shop%2F0000100", "/ui/locks/job:job7", "/ui/locks/job:job7?span=7d"},
-		"/ui/locks/{name}/release":       {"/ui/locks/shop%2F0000100/release"},
-		"/ui/stale-claims":               {"/ui/stale-claims", "/ui/stale-claims?open=1", "/ui/stale-claims?lock=shop/0000100"},
-		"/ui/refusals":                   {"/ui/refusals", "/ui/refusals?lock=shop/0000007", "/ui/refusals?holder=host/7/abc", "/ui/refusals?kind=passed"},
-		"/ui/jobs":                       {"/ui/jobs", "/ui/jobs?state=trouble"},
-		"/ui/jobs/{job}":                 {"/ui/jobs/job7"},
-		"/ui/jobs/pause":                 {"/ui/jobs/pause"},
-		"/ui/jobs/resume":                {"/ui/jobs/resume"},
-		"/ui/jobs/{job}/pause":           {"/ui/jobs/job7/pause"},
-		"/ui/jobs/{job}/resume":          {"/ui/jobs/job99/resume"},
-		"/ui/jobs/{job}/run":             {"/ui/jobs/job7/run"},
-		"/ui/jobs/{job}/backfill":        {"/ui/jobs/job7/backfill", "/ui/jobs/job7/backfill?from=2026-09-01&to=2026-09-30"},
-		"/ui/periods":                    {"/ui/periods", "/ui/periods?state=dead"},
-		"/ui/periods/{job}":              {"/ui/periods/job7", "/ui/periods/job7?state=missed"},
-		"/ui/periods/{job}/{key}":        {"/ui/periods/job7/" + key},
-		"/ui/periods/{job}/{key}/rerun":  {"/ui/periods/job7/" + key + "/rerun"},
-		"/ui/periods/{job}/{key}/retry":  {"/ui/periods/job7/" + key + "/retry"},
-		"/ui/periods/{job}/{key}/cancel": {"/ui/periods/job7/" + key + "/cancel"},
-		"/ui/runs":                       {"/ui/runs", "/ui/runs?state=failed", "/ui/runs?job=job7", "/ui/runs?job=job7&state=lost", "/ui/runs?holder=host/1/abc", "/ui/runs?holder=nobody", "/ui/runs?from=2026-01-01&to=2026-12-31"},
-		"/ui/runs/{id}":                  {"/ui/runs/" + run},
-		"/ui/queue":                      {"/ui/queue"},
-		"/ui/approvals":                  {"/ui/approvals", "/ui/approvals?state=all"},
-		"/ui/approvals/{id}":             {"/ui/approvals/7"},
-		"/ui/audit":                      {"/ui/audit", "/ui/audit?actor=key7", "/ui/audit?action=pause", "/ui/audit?lock=shop/0000100", "/ui/audit?job=job7&action=pause"},
-		"/ui/keys":                       {"/ui/keys"},
-		"/ui/keys/create":                {"/ui/keys/create"},
-		"/ui/keys/{id}/revoke":           nil, // of a few keys
-		"/ui/effects":                    {"/ui/effects", "/ui/effects?state=uncertain", "/ui/effects?job=job7"},
-		"/ui/effects/{id}/decide":        nil, // of one effect
-		"/ui/artifacts":                  {"/ui/artifacts"},
-		"/ui/artifacts/{name}":           nil, // of one name's versions
+		"/":                                       {"/"},
+		"/ui/static/{hash}/{file}":                nil,
+		"/ui/sign-in":                             nil,
+		"/ui/audit.csv":                           nil, // all of it is asked for
+		"/ui/locks":                               {"/ui/locks", "/ui/locks?state=held", "/ui/locks?state=stale", "/ui/locks?state=free", "/ui/locks?q=shop/00001", "/ui/locks?q=nobody"},
+		"/ui/locks/{name}":                        {"/ui/locks/shop%2F0000100", "/ui/locks/job:job7", "/ui/locks/job:job7?span=7d"},
+		"/ui/locks/{name}/release":                {"/ui/locks/shop%2F0000100/release"},
+		"/ui/stale-claims":                        {"/ui/stale-claims", "/ui/stale-claims?open=1", "/ui/stale-claims?lock=shop/0000100"},
+		"/ui/refusals":                            {"/ui/refusals", "/ui/refusals?lock=shop/0000007", "/ui/refusals?holder=host/7/abc", "/ui/refusals?kind=passed"},
+		"/ui/jobs":                                {"/ui/jobs", "/ui/jobs?state=trouble"},
+		"/ui/jobs/{job}":                          {"/ui/jobs/job7"},
+		"/ui/jobs/pause":                          {"/ui/jobs/pause"},
+		"/ui/jobs/resume":                         {"/ui/jobs/resume"},
+		"/ui/jobs/{job}/pause":                    {"/ui/jobs/job7/pause"},
+		"/ui/jobs/{job}/resume":                   {"/ui/jobs/job99/resume"},
+		"/ui/jobs/{job}/run":                      {"/ui/jobs/job7/run"},
+		"/ui/jobs/{job}/retry":                    {"/ui/jobs/job7/retry"},
+		"/ui/jobs/{job}/backfill":                 {"/ui/jobs/job7/backfill", "/ui/jobs/job7/backfill?from=2026-09-01&to=2026-09-30"},
+		"/ui/periods":                             {"/ui/periods", "/ui/periods?state=dead"},
+		"/ui/periods/{job}":                       {"/ui/periods/job7", "/ui/periods/job7?state=missed"},
+		"/ui/periods/{job}/{key}":                 {"/ui/periods/job7/" + key},
+		"/ui/periods/{job}/{key}/rerun":           {"/ui/periods/job7/" + key + "/rerun"},
+		"/ui/periods/{job}/{key}/retry":           {"/ui/periods/job7/" + key + "/retry"},
+		"/ui/periods/{job}/{key}/cancel":          {"/ui/periods/job7/" + key + "/cancel"},
+		"/ui/runs":                                {"/ui/runs", "/ui/runs?state=failed", "/ui/runs?job=job7", "/ui/runs?job=job7&state=lost", "/ui/runs?holder=host/1/abc", "/ui/runs?holder=nobody", "/ui/runs?from=2026-01-01&to=2026-12-31"},
+		"/ui/runs/{id}":                           {"/ui/runs/" + run},
+		"/ui/queue":                               {"/ui/queue"},
+		"/ui/approvals":                           {"/ui/approvals", "/ui/approvals?state=all"},
+		"/ui/approvals/{id}":                      {"/ui/approvals/7"},
+		"/ui/audit":                               {"/ui/audit", "/ui/audit?actor=key7", "/ui/audit?action=pause", "/ui/audit?lock=shop/0000100", "/ui/audit?job=job7&action=pause"},
+		"/ui/keys":                                {"/ui/keys"},
+		"/ui/keys/create":                         {"/ui/keys/create"},
+		"/ui/keys/{id}/revoke":                    nil, // of a few keys
+		"/ui/effects":                             {"/ui/effects", "/ui/effects?state=uncertain", "/ui/effects?state=unmatched", "/ui/effects?job=job7"},
+		"/ui/outbox":                              {"/ui/outbox", "/ui/outbox?state=waiting", "/ui/outbox?outbox=mail&key=customer+7"},
+		"/ui/outbox/{job}/{key}/retry":            nil, // of one message
+		"/ui/outbox/{job}/{key}/drop":             nil,
+		"/ui/effects/{id}/decide":                 nil, // of one effect
+		"/ui/artifacts":                           {"/ui/artifacts", "/ui/artifacts?q=statements%2F0002", "/ui/artifacts?job=job7"},
+		"/ui/artifacts/{name}":                    {"/ui/artifacts/statements%2F000007"},
+		"/ui/artifacts/{name}/versions/{version}": nil, // no page
 	}
 }
 
@@ -193,7 +213,7 @@ func (p *pages) ask(t *testing.T, at string) (next string) {
 }
 
 // What grows with time. Not the locks: who holds one may cost reading all of them, since an index would cost every acquire.
-var history = regexp.MustCompile(`"Node Type": "Seq Scan"[^{}]*?"Relation Name": "(periods|runs|tenures|refusals|audit|approvals)"`)
+var history = regexp.MustCompile(`"Node Type": "Seq Scan"[^{}]*?"Relation Name": "(periods|runs|tenures|refusals|audit|approvals|effects|outbox|artifacts|artifact_versions)"`)
 
 // explainPages looks at the plan of each statement that the pages have sent, as the database makes it by itself.
 func explainPages(t *testing.T, pool *pgxpool.Pool, s *sent) {

@@ -52,9 +52,23 @@ func write(t *testing.T, file string, seed uint64, results []result) {
 			ms(r.recovery[len(r.recovery)/2]), ms(slices.Max(r.recovery)), r.seen.Takeovers, r.seen.Refusals)
 	}
 	b.WriteString(reportFoot)
+	b.WriteString(examples(t, file))
 	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// examples are the file's end, which make soak has written.
+func examples(t *testing.T, file string) string {
+	t.Helper()
+	old, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	if _, rest, found := strings.Cut(string(old), "\n## Examples "); found {
+		return "\n## Examples " + rest
+	}
+	return ""
 }
 
 func ms(d time.Duration) int64 { return d.Milliseconds() }

@@ -14,26 +14,25 @@ import (
 // own: what a backup is when it is restored. Later it falls behind s, and a
 // Restart brings it up as it was. It has the options of s but Dir.
 func (s *Server) Copy(ctx context.Context) (*Server, error) {
-	return s.second(ctx)
+	return s.second(ctx, func(*Server, string) error { return nil })
 }
 
 // Standby is [Server.Copy], but the second server streams from s and is
 // read-only until [Server.Promote].
 func (s *Server) Standby(ctx context.Context) (*Server, error) {
-	return s.second(ctx, "--write-recovery-conf")
+	return s.second(ctx, func(c *Server, copied string) error { return s.follow(copied, c.cred) })
 }
 
-func (s *Server) second(ctx context.Context, more ...string) (*Server, error) {
+func (s *Server) second(ctx context.Context, adapt func(c *Server, copied string) error) (*Server, error) {
 	o := s.opts
 	o.BinDir, o.Dir = s.bin, ""
 	return open(ctx, o, func(ctx context.Context, c *Server) error {
 		fresh := c.DataDir() + ".new"
-		args := append([]string{
-			"--pgdata", fresh, "--host", s.home.socket, "--port", "5432", "--username", superuser,
-			"--checkpoint", "fast", "--no-sync", "--no-password",
-		}, more...)
-		if err := c.run(ctx, "pg_basebackup", args...); err != nil {
-			return fmt.Errorf("pgdev: pg_basebackup: %w", err)
+		if err := s.backup(ctx, fresh, c.cred); err != nil {
+			return fmt.Errorf("pgdev: backup: %w", err)
+		}
+		if err := adapt(c, fresh); err != nil {
+			return fmt.Errorf("pgdev: backup: %w", err)
 		}
 		return os.Rename(fresh, c.DataDir())
 	})

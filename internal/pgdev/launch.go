@@ -70,7 +70,7 @@ func (s *Server) launch(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if attempt == 100 || !s.log.contains("still in use", "postmaster.pid\" already exists") {
+		if attempt >= s.attempts() {
 			return fmt.Errorf("pgdev: start: %w", err)
 		}
 		select {
@@ -79,6 +79,19 @@ func (s *Server) launch(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// attempts says how often a start is worth it after what the last one said.
+// Of version 14 a child may outlive its postmaster by twice the ten seconds
+// that it waits for statistics.
+func (s *Server) attempts() int {
+	switch {
+	case s.log.contains("still in use"):
+		return 600
+	case s.log.contains("postmaster.pid\" already exists"):
+		return 100
+	}
+	return 1
 }
 
 func (s *Server) launchOnce(ctx context.Context) error {

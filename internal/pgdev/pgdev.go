@@ -63,6 +63,9 @@ func open(ctx context.Context, o Options, fill func(context.Context, *Server) er
 	if err != nil {
 		return nil, err
 	}
+	if err := cred.reach(bin); err != nil {
+		return nil, fmt.Errorf("pgdev: binaries: %w", err)
+	}
 	h, err := openHome(ctx, o.Dir, cred)
 	if err != nil {
 		return nil, fmt.Errorf("pgdev: %w", err)
@@ -122,9 +125,6 @@ func (s *Server) Pid() int {
 	}
 	return s.proc.Pid()
 }
-
-// BinDir is the directory of the Postgres binaries in use.
-func (s *Server) BinDir() string { return s.bin }
 
 // DataDir is the server's data directory.
 func (s *Server) DataDir() string { return filepath.Join(s.home.dir, "data") }

@@ -164,6 +164,24 @@ func TestMissingBinariesAreNamed(t *testing.T) {
 	}
 }
 
+func TestBinariesOutOfReachAreRefusedByName(t *testing.T) {
+	t.Parallel()
+	home := kept(t)
+	bin := filepath.Join(home, "bin")
+	if err := errors.Join(os.Mkdir(bin, 0o755), os.Chmod(home, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"initdb", "postgres"} {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/false\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := Start(t.Context(), Options{BinDir: bin})
+	if err == nil || os.Geteuid() == 0 && !strings.Contains(err.Error(), strconv.Quote(home)) {
+		t.Errorf("start says %v", err)
+	}
+}
+
 func TestABadSettingIsExplainedByTheServer(t *testing.T) {
 	t.Parallel()
 	_, err := Start(t.Context(), Options{Settings: map[string]string{"no_such_setting": "1"}})

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -56,11 +55,10 @@ func (t *tail) reset() {
 	t.lines, t.part = nil, nil
 }
 
-func (t *tail) contains(parts ...string) bool {
+func (t *tail) contains(part string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	text := strings.Join(t.lines, "\n")
-	return slices.ContainsFunc(parts, func(s string) bool { return strings.Contains(text, s) })
+	return strings.Contains(strings.Join(t.lines, "\n"), part)
 }
 
 // explain adds the last lines to an error.

@@ -19,13 +19,14 @@ const (
 	Refusal    = "refusal"     // the fence turned a write away
 	Stuck      = "stuck"       // a function ignores that its context has ended
 	Uncertain  = "uncertain"   // a period is dead, since nobody can tell whether its effect has happened
+	Unmatched  = "unmatched"   // a reconciliation has found what two sides say differently
 	Timeout    = "timeout"     // a run has used four fifths of its timeout, or all of it
 	Unclaimed  = "unclaimed"   // work is due for which no live replica has the function
 )
 
 // Kinds returns all kinds of events.
 func Kinds() []string {
-	return []string{Dead, Missed, Late, Overdue, AtRisk, StaleClaim, Refusal, Stuck, Uncertain, Timeout, Unclaimed}
+	return []string{Dead, Missed, Late, Overdue, AtRisk, StaleClaim, Refusal, Stuck, Uncertain, Unmatched, Timeout, Unclaimed}
 }
 
 // Channel is a webhook.

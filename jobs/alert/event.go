@@ -46,6 +46,9 @@ func (e Event) sentence() string {
 		return fmt.Sprintf("%s is dead: no run of it is left (%s).", what, e.say("reason"))
 	case Uncertain:
 		return fmt.Sprintf("%s is dead: nobody can tell whether its effect has happened. Look there before you retry it.", what)
+	case Unmatched:
+		return fmt.Sprintf("%s: effects of %s of which the other side says otherwise: %s (absent there %s, stray %s, different %s), such as %s. See: pawl effects ls --unmatched --job %[2]s.",
+			what, e.say("of"), e.say("new"), e.say("absent"), e.say("stray"), e.say("differs"), e.say("first"))
 	case Missed:
 		if n := e.say("ticks"); n != "" {
 			return fmt.Sprintf("%s and later: %s ticks were missed (%s).", what, n, e.say("reason"))

@@ -29,11 +29,13 @@ func (r *reader) checkJob(f *File, job *Job, path string) {
 		r.warn(Note, path+".on_dead", "hold_next with retries.max 0: one failure holds the job until somebody acts.")
 	}
 	r.checkParams(job, path)
+	r.checkShards(f, job, path)
 	switch c := job.Concurrency; {
+	case c.Key.faulty:
 	case c.Key.HasSecret():
 		r.bad(path+".concurrency.key", "has a secret, which everybody could read. Write the value itself.")
-	case job.concurrency().Unknown(job.params(), false) != "":
-		r.bad(path+".concurrency.key", "has {{…}} of what a key can't hold. Write {{period.key}} or {{params.NAME}}.")
+	case job.concurrency().Unknown(job.params(), job.Shards != nil) != "":
+		r.bad(path+".concurrency.key", "has {{…}} of what a key can't hold. Write {{period.key}}, {{params.NAME}} or, in a job with shards, {{shard.key}}.")
 	case len(c.Key.String()) > 200:
 		r.bad(path+".concurrency.key", "is too long. Write at most 200 bytes.")
 	}
@@ -97,16 +99,19 @@ func hasType(v any, typ string) bool {
 // same compares two scalars; 1 and 1.0 are the same number.
 func same(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
+// kindNames are the kinds of jobs.
+func kindNames() []string { return []string{"command", "sql", "http", "reconcile", "go"} }
+
 // checkKind checks that the job has the one block of its kind, and what is in it.
 func (r *reader) checkKind(f *File, job *Job, path string) {
-	kinds := []string{"command", "sql", "http", "go"}
+	kinds := kindNames()
 	var blocks []string
 	for _, k := range kinds {
 		if r.written(join(path, k)) {
 			blocks = append(blocks, k)
 		}
 	}
-	const rule = "Exactly one of command, sql, http, go."
+	rule := "Exactly one of " + strings.Join(kinds, ", ") + "."
 	if slices.Contains(kinds, job.Kind) && len(blocks) == 0 {
 		r.bad(path+".kind", "is %s but there is no block of that name. %s", job.Kind, rule)
 	}
@@ -123,6 +128,9 @@ func (r *reader) checkKind(f *File, job *Job, path string) {
 	}
 	if job.HTTP != nil {
 		r.checkHTTP(job.HTTP, path+".http")
+	}
+	if job.Reconcile != nil {
+		r.checkReconcile(f, job.Reconcile, path+".reconcile")
 	}
 	if job.Go != nil && job.Go.Handler == "" {
 		job.Go.Handler = job.Name

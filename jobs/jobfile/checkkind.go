@@ -12,49 +12,58 @@ import (
 )
 
 // sqlTemplate matches a template or secret in SQL text; '{{1,2}}' is an array there.
-var sqlTemplate = regexp.MustCompile(`\{\{\s*(period|run|params)\.|\{\{\s*scheduled_at|\$\{(?i:env|file):`)
+var sqlTemplate = regexp.MustCompile(`\{\{\s*(period|run|params|shard)\.|\{\{\s*scheduled_at|\{\{\s*(from|to)\s*\}\}|\$\{(?i:env|file):`)
 
 func (r *reader) checkSQL(f *File, sql *SQL, path string) {
-	statement, file := r.written(path+".statement"), r.written(path+".file")
-	switch {
-	case statement == file:
-		r.bad(path, "needs exactly one of statement and file.")
-	case file && sql.File != "":
-		r.readSQL(sql, path+".file")
-	case statement:
-		sql.Text = sql.Statement
-		if sqlTemplate.MatchString(sql.Text) {
-			r.bad(path+".statement", "template inside SQL text is not allowed; use args.")
-		}
-	}
-	_, there := f.Databases[sql.Database]
-	switch {
-	case sql.Database == "" || sql.Database == "pawl":
-	case !there:
-		r.bad(path+".database", "database %q is not defined.%s", sql.Database, nearest.DidYouMean(sql.Database, append(keys(f.Databases), "pawl")))
-	case sql.Transaction == "single":
+	r.checkText(path, sql.Statement, sql.File, &sql.Text)
+	if r.checkDatabase(f, sql.Database, path+".database") && sql.Database != "pawl" && sql.Transaction == "single" {
 		r.bad(path+".transaction", "single is only possible in database pawl, where the guard is. Write transaction: per_statement.")
 	}
 }
 
+// checkText checks that SQL text is there, once, and sets it.
+func (r *reader) checkText(path, statement, file string, to *string) {
+	written, beside := r.written(path+".statement"), r.written(path+".file")
+	switch {
+	case written == beside:
+		r.bad(path, "needs exactly one of statement and file.")
+	case beside && file != "":
+		r.readSQL(file, to, path+".file")
+	case written:
+		if *to = statement; sqlTemplate.MatchString(statement) {
+			r.bad(path+".statement", "template inside SQL text is not allowed; use args.")
+		}
+	}
+}
+
+// checkDatabase reports whether there is a database of that name.
+func (r *reader) checkDatabase(f *File, name, path string) bool {
+	_, there := f.Databases[name]
+	if name == "" || name == "pawl" || there {
+		return name != ""
+	}
+	r.bad(path, "database %q is not defined.%s", name, nearest.DidYouMean(name, append(keys(f.Databases), "pawl")))
+	return false
+}
+
 // readSQL reads the SQL text that stands beside the job file.
-func (r *reader) readSQL(sql *SQL, path string) {
-	name := sql.File
+func (r *reader) readSQL(file string, to *string, path string) {
+	name := file
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(r.dir, name)
 	}
 	b, err := os.ReadFile(name)
 	if err != nil {
-		r.bad(path, "%q can't be read: %s.", sql.File, cause(err))
+		r.bad(path, "%q can't be read: %s.", file, cause(err))
 		return
 	}
-	sql.Text = string(b)
+	*to = string(b)
 	if at := sqlTemplate.FindIndex(b); at != nil {
-		line := 1 + strings.Count(sql.Text[:at[0]], "\n")
-		r.bad(path, "template inside SQL text is not allowed (%s, line %d); use args.", sql.File, line)
+		line := 1 + strings.Count((*to)[:at[0]], "\n")
+		r.bad(path, "template inside SQL text is not allowed (%s, line %d); use args.", file, line)
 	}
-	if strings.TrimSpace(sql.Text) == "" {
-		r.bad(path, "%q is empty. Write the SQL text into it.", sql.File)
+	if strings.TrimSpace(*to) == "" {
+		r.bad(path, "%q is empty. Write the SQL text into it.", file)
 	}
 }
 

@@ -12,6 +12,10 @@ import (
 
 // read sets v to what n says. f is v's field.
 func (r *reader) read(v reflect.Value, n *node, path string, f field) {
+	if f.typ == shardsType {
+		r.readShards(v, n, path)
+		return
+	}
 	switch v.Kind() {
 	case reflect.Struct:
 		if f.typ != textType && f.typ != rowsType {
@@ -108,7 +112,7 @@ func (r *reader) readList(v reflect.Value, n *node, path string, f field) {
 	items := n.items
 	switch {
 	case n.kind == list || n.kind == null:
-	case f.single && n.kind != mapping:
+	case f.single && (n.kind != mapping) != (v.Type().Elem().Kind() == reflect.Struct && v.Type().Elem() != textType):
 		items = []*node{n}
 	default:
 		r.bad(path, "is %s, where a list is wanted. Write [a, b].", n.kind)
@@ -210,7 +214,10 @@ func octal(text string) bool {
 
 // text returns n's text with its templates and secrets parsed.
 func (r *reader) text(n *node, path string, f field) Text {
-	x := texter{values: f.text == "both", params: r.params[jobOf(path)], env: r.env, dir: r.dir}
+	x := texter{
+		values: f.text == "both" || len(more(f.text)) > 0, more: more(f.text), params: r.params[jobOf(path)], shards: r.shards[jobOf(path)], whole: ofWhole(path),
+		env: r.env, dir: r.dir,
+	}
 	t, faults := x.parse(n.text)
 	t.faulty = len(faults) > 0
 	for _, fault := range faults {

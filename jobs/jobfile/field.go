@@ -18,7 +18,7 @@ type field struct {
 	min, max string
 	pattern  string
 	doc      string
-	text     string // what a Text holds: "secrets", "both"
+	text     string // what a Text holds: "secrets", "both", or both and what more says
 	none     bool   // a duration that may be "none"
 	raw      bool   // a string in which templates mean nothing
 	scalar   bool   // an any that is no list and no map
@@ -65,4 +65,5 @@ var (
 	sizeType     = reflect.TypeFor[Size]()
 	rowsType     = reflect.TypeFor[Rows]()
 	causeType    = reflect.TypeFor[Cause]()
+	shardsType   = reflect.TypeFor[*Shards]()
 )

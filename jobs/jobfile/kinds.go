@@ -28,7 +28,8 @@ type Command struct {
 	Dir        string          `yaml:"dir" unset:"the server's" doc:"The working directory."`
 	Env        map[string]Text `yaml:"env" text:"both" doc:"Environment variables, besides the PAWL_ ones that every command gets."`
 	InheritEnv bool            `yaml:"inherit_env" default:"false" doc:"Also passes on the server's own environment; else only PATH, HOME and TMPDIR."`
-	Grace      time.Duration   `yaml:"grace" unset:"the job's grace" min:"1s" max:"1d" doc:"On timeout or drain: TERM to the process group, this much later KILL. When the lease is lost, at most a third of ttl."`
+	Grace      time.Duration   `yaml:"grace" unset:"the job's grace" min:"1s" max:"1d" doc:"On timeout or drain (on_drain): TERM to the process group, this much later KILL. When the lease is lost, at most a third of ttl."`
+	OnDrain    string          `yaml:"on_drain" default:"stop" enum:"stop finish" doc:"What a shutdown of the server means: TERM at once and grace to end, or first the server's --grace to finish, then TERM and two seconds. Either costs no attempt."`
 	Output     Output          `yaml:"output" doc:"What is kept of its output."`
 	Exit       map[int]string  `yaml:"exit" default:"{0: complete}" enum:"complete retry skip error" doc:"What exit codes mean. Every other code is an error."`
 }
@@ -48,8 +49,20 @@ type HTTP struct {
 	Body        Body            `yaml:"body" doc:"The request's body."`
 	Expect      HTTPNeed        `yaml:"expect" doc:"What must be true of the answer, or the run fails."`
 	RetryOn     []Cause         `yaml:"retry_on" default:"[429, 502, 503, connect]" doc:"Status codes, and connect (no connection), that are tried again. Retry-After is honoured."`
-	OnTimeout   string          `yaml:"on_timeout" default:"uncertain" enum:"uncertain retry error" doc:"What it means that no answer came to a request that was sent: nobody knows, try again, or failed."`
+	OnTimeout   string          `yaml:"on_timeout" default:"uncertain" enum:"uncertain retry error" doc:"What it means that no answer came to a request that was sent: a person decides, send it again with the same key, or the period is dead and its retry does. Leave it out beside probe."`
+	KeyLifetime time.Duration   `yaml:"key_lifetime" unset:"24h" min:"1s" none:"true" doc:"How long the receiver surely keeps an idempotency key, after which nothing is sent again with it. With none it keeps no keys, so that nothing is sent again that may have been sent."`
+	ValidFor    time.Duration   `yaml:"valid_for" unset:"no limit" min:"1s" doc:"How long the request makes sense, from the first try on. After it nothing is sent."`
+	Probe       *Probe          `yaml:"probe" doc:"Asks the receiver what has become of a request of which nobody knows; what it hasn't got is sent again."`
 	MaxResponse Size            `yaml:"max_response" default:"256KiB" min:"1KiB" max:"64MiB" doc:"A longer answer is an error."`
+}
+
+// Probe is how an http job asks what has become of a request.
+type Probe struct {
+	Method  string          `yaml:"method" default:"GET" enum:"GET HEAD" doc:"The method of the question."`
+	URL     Text            `yaml:"url,required" text:"probe" doc:"Where to ask; {{effect.key}} is the request's idempotency key."`
+	Headers map[string]Text `yaml:"headers" text:"probe" doc:"Its headers."`
+	Expect  HTTPNeed        `yaml:"expect" doc:"What an answer is like that says that it has happened. What is neither this nor absent leaves it open."`
+	Absent  []int           `yaml:"absent" default:"[404]" min:"100" max:"599" doc:"The status codes that say that the receiver has never got it."`
 }
 
 // Body is a request's body. One of its fields is set, or none. JSON holds what

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,6 +42,10 @@ func (j *Job) Load(h Host) (jobs.Job, error) {
 		badge = http
 		out.Sends = []string{j.HTTP.Method + " " + withoutPassword(j.HTTP.URL.String())}
 		out.Func, err = http.Func()
+	case j.Reconcile != nil:
+		reconcile := j.reconcile(h)
+		badge = reconcile
+		out.Func, err = reconcile.Func()
 	case j.Go != nil:
 		out.Func = h.Handlers[j.Go.Handler]
 		out.Elsewhere = out.Func == nil
@@ -50,6 +55,9 @@ func (j *Job) Load(h Host) (jobs.Job, error) {
 	}
 	if err != nil {
 		return out, fmt.Errorf("%s.%s: %w", j.Name, j.Kind, err)
+	}
+	if err := j.part(&out, h); err != nil {
+		return out, fmt.Errorf("%s.%w", j.Name, err)
 	}
 	return out, out.Check()
 }
@@ -107,16 +115,36 @@ func (j *Job) sql(h Host) kinds.SQL {
 		Isolation: map[string]pgx.TxIsoLevel{"repeatable_read": pgx.RepeatableRead}[s.Isolation],
 	}
 	out.Isolation = cmp.Or(out.Isolation, pgx.ReadCommitted)
-	if s.Database != "" && s.Database != "pawl" {
-		out.Database = h.Databases[s.Database]
-	}
+	out.Database = h.database(s.Database)
 	return out
+}
+
+// database is one of the file's own, nil for pawl's.
+func (h Host) database(name string) *pgxpool.Pool {
+	if name == "" || name == "pawl" {
+		return nil
+	}
+	return h.Databases[name]
+}
+
+// Databases are the names of those of the file's own databases that the job uses.
+func (j *Job) Databases() (names []string) {
+	if j.SQL != nil {
+		names = append(names, j.SQL.Database)
+	}
+	if j.Reconcile != nil && j.Reconcile.SQL != nil {
+		names = append(names, j.Reconcile.SQL.Database)
+	}
+	if j.Shards != nil {
+		names = append(names, j.Shards.Database)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" || name == "pawl" })
 }
 
 func (j *Job) command(h Host) kinds.Command {
 	c := j.Command
 	out := kinds.Command{
-		Guardian: h.Guardian, Shell: c.Shell, Dir: c.Dir, Env: texts(c.Env), InheritEnv: c.InheritEnv, Grace: c.Grace,
+		Guardian: h.Guardian, Shell: c.Shell, Dir: c.Dir, Env: texts(c.Env), InheritEnv: c.InheritEnv, Grace: c.Grace, OnDrain: c.OnDrain,
 		Output: kinds.Capture{Max: int64(c.Output.Max), Keep: c.Output.Keep, Progress: c.Output.Progress},
 		Exit:   c.Exit,
 	}
@@ -130,8 +158,15 @@ func (j *Job) http() kinds.HTTP {
 	h := j.HTTP
 	out := kinds.HTTP{
 		Method: h.Method, URL: h.URL, Headers: texts(h.Headers), Body: kinds.Body{JSON: h.Body.JSON},
-		Expect:  kinds.Answer{Status: h.Expect.Status, Pointer: h.Expect.JSON.Pointer, Equals: h.Expect.JSON.Equals},
+		Expect:  h.Expect.answer(),
 		RetryOn: []string{}, OnTimeout: h.OnTimeout, MaxResponse: int64(h.MaxResponse),
+		KeyLifetime: h.KeyLifetime, ValidFor: h.ValidFor,
+	}
+	if h.KeyLifetime == NoTimeout {
+		out.KeyLifetime = jobs.NoKeys
+	}
+	if p := h.Probe; p != nil {
+		out.Probe = &kinds.Probe{Method: p.Method, URL: p.URL, Headers: texts(p.Headers), Expect: p.Expect.answer(), Absent: p.Absent}
 	}
 	if !h.Body.Text.IsZero() {
 		out.Body.Text = h.Body.Text
@@ -140,6 +175,10 @@ func (j *Job) http() kinds.HTTP {
 		out.RetryOn = append(out.RetryOn, string(cause))
 	}
 	return out
+}
+
+func (n HTTPNeed) answer() kinds.Answer {
+	return kinds.Answer{Status: n.Status, Pointer: n.JSON.Pointer, Equals: n.JSON.Equals}
 }
 
 func texts(m map[string]Text) map[string]kinds.Text {
@@ -165,8 +204,8 @@ func (r *reader) checkLoad(job *Job, path string) {
 		return
 	}
 	h := Host{Guardian: []string{"guardian"}, Databases: map[string]*pgxpool.Pool{}}
-	if job.SQL != nil {
-		h.Databases[job.SQL.Database] = &pgxpool.Pool{} // only that there is one counts
+	for _, name := range job.Databases() {
+		h.Databases[name] = &pgxpool.Pool{} // only that there is one counts
 	}
 	_, err := job.Load(h)
 	var kind *kinds.ConfigError

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,6 +96,62 @@ func TestTheKindsAreLoaded(t *testing.T) {
 		if j := load(t, name, h); j.Func == nil || j.Badge != badge {
 			t.Errorf("%s: function %t, badge %q", name, j.Func != nil, j.Badge)
 		}
+	}
+}
+
+func TestShardsAndTheirReductionReachTheRunner(t *testing.T) {
+	t.Parallel()
+	h := jobfile.Host{Guardian: []string{"guardian"}, Databases: map[string]*pgxpool.Pool{"warehouse": {}}}
+	for name, want := range map[string]struct {
+		count           int
+		by              string
+		listed, reduced bool
+	}{
+		"accounts":   {16, "", false, true},
+		"regions":    {0, "north, south", true, false},
+		"statements": {0, "select id from tenants where since < $1 order by id [{{period.end}}] in warehouse", true, true},
+		"handled":    {0, "select id from tenants", true, false},
+		"ping":       {},
+	} {
+		j := load(t, name, h)
+		if j.Shards != want.count || j.ShardsBy != want.by || (j.ShardKeys != nil) != want.listed || (j.Reduce != nil) != want.reduced {
+			t.Errorf("%s: %d shards, by %q, listed %t, reduced %t", name, j.Shards, j.ShardsBy, j.ShardKeys != nil, j.Reduce != nil)
+		}
+	}
+	keys, err := load(t, "regions", h).ShardKeys(t.Context(), nil)
+	if err != nil || !slices.Equal(keys, []string{"north", "south"}) {
+		t.Errorf("keys %q, %v", keys, err)
+	}
+}
+
+// What a definition holds of many keys is short, and another list is another definition.
+func TestAListOfAsManyShardsAsThereMayBeIsTaken(t *testing.T) {
+	t.Parallel()
+	parse := func(n int, last string) (jobs.Job, string) {
+		t.Helper()
+		list := make([]string, n)
+		for i := range list {
+			list[i] = fmt.Sprint("tenant-", i)
+		}
+		list[n-1] = last
+		source := "version: 1\njobs: [{name: x, kind: go, owner: x, schedule: '@manual', shards: [" + strings.Join(list, ", ") + "], go: {}}]"
+		f, issues := jobfile.Parse("pawl.yaml", []byte(source), nil)
+		if len(issues) > 0 {
+			return jobs.Job{}, jobfile.Lines(issues)
+		}
+		j, err := f.Jobs[0].Load(jobfile.Host{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j, ""
+	}
+	a, _ := parse(10000, "north")
+	b, said := parse(10000, "south")
+	if said != "" || len(a.ShardsBy) > 400 || a.ShardsBy == b.ShardsBy {
+		t.Errorf("%s: %d bytes, %q and %q", said, len(a.ShardsBy), a.ShardsBy, b.ShardsBy)
+	}
+	if _, said := parse(10001, "south"); !strings.Contains(said, "x.shards: has 10001 keys. List at most 10000.") {
+		t.Errorf("10001 keys: %q", said)
 	}
 }
 

@@ -31,7 +31,7 @@ func Parse(name string, source []byte, env func(string) string) (*File, []Issue)
 		return nil, r.issues
 	}
 	r.root = root
-	r.findParams()
+	r.findNames()
 	f := &File{name: name}
 	r.readStruct(reflect.ValueOf(f).Elem(), root, "")
 	r.fillFile(f)
@@ -83,13 +83,14 @@ func invalid(source []byte) int {
 	return at
 }
 
-// findParams notes the names of each job's params, which its templates may use.
-func (r *reader) findParams() {
+// findNames notes the names of each job's params, which its templates may use, and whether it has shards.
+func (r *reader) findNames() {
 	jobs := r.root.get("jobs")
 	if jobs == nil {
 		return
 	}
 	for i, job := range jobs.items {
+		r.shards[index(i)] = job.get("shards") != nil
 		if params := job.get("params"); params != nil {
 			for _, e := range params.entries {
 				r.params[index(i)] = append(r.params[index(i)], e.key)

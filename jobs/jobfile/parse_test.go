@@ -132,6 +132,7 @@ jobs:
 		{"on_timeout", b.HTTP.OnTimeout, "uncertain"},
 		{"max_response", b.HTTP.MaxResponse, jobfile.Size(256 << 10)},
 		{"grace of a command", c.Command.Grace, 30 * time.Second},
+		{"on_drain", c.Command.OnDrain, "stop"},
 		{"exit", c.Command.Exit, map[int]string{0: "complete", 3: "retry"}},
 		{"output", c.Command.Output, jobfile.Output{Max: 1 << 20, Keep: "head_tail"}},
 		{"handler", d.Go.Handler, "d"},
@@ -165,8 +166,8 @@ jobs:
 	if want := (jobfile.Retries{Max: 0, MinDelay: 30 * time.Second, MaxDelay: 2 * time.Hour}); b.Retries != want {
 		t.Errorf("b.Retries = %+v, want %+v: field by field", b.Retries, want)
 	}
-	if n := len(f.Channels["ops"].On); n != 11 {
-		t.Errorf("a channel without on: gets %d events, want all 11", n)
+	if n := len(f.Channels["ops"].On); n != 12 {
+		t.Errorf("a channel without on: gets %d events, want all 12", n)
 	}
 }
 

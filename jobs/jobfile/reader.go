@@ -18,13 +18,14 @@ type reader struct {
 	broken    map[string]bool     // the jobs[i] and channels.NAME in which there is an error
 	places    map[string]place    // of every path that was written
 	params    map[string][]string // declared by each jobs[i]
+	shards    map[string]bool     // the jobs[i] that have shards
 	types     map[reflect.Type][]field
 }
 
 // newReader returns a reader that has read nothing.
 func newReader() *reader {
 	return &reader{
-		broken: map[string]bool{}, params: map[string][]string{}, types: map[reflect.Type][]field{},
+		broken: map[string]bool{}, params: map[string][]string{}, shards: map[string]bool{}, types: map[reflect.Type][]field{},
 		places: map[string]place{"": {mark{1, 1}, mark{1, 1}}},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -38,7 +39,7 @@ func TestTheReferenceHasEveryField(t *testing.T) {
 	}
 }
 
-// TestTheReferencesExamplesAreRight parses each YAML block of docs/jobfile.md.
+// TestTheReferencesExamplesAreRight parses each YAML block of docs/jobfile.md, and the jobs of docs/shards.md.
 func TestTheReferencesExamplesAreRight(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile(referencePath)
@@ -49,7 +50,15 @@ func TestTheReferencesExamplesAreRight(t *testing.T) {
 	if len(blocks) < 3 {
 		t.Fatalf("docs/jobfile.md has %d examples", len(blocks))
 	}
-	for i, block := range blocks {
+	page, err := os.ReadFile("../../docs/shards.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, whole, found := strings.Cut(string(page), "```yaml\njobs:\n")
+	if !found {
+		t.Fatal("docs/shards.md has no jobs")
+	}
+	for i, block := range append(blocks, whole) {
 		source, _, _ := strings.Cut(block, "```")
 		if !strings.HasPrefix(source, "version:") {
 			source = "version: 1\ndefaults: {owner: us, timezone: UTC}\njobs:\n" + source
@@ -83,7 +92,7 @@ func heading(typ reflect.Type) string {
 	where := map[string]string{
 		"File": "The file", "Channel": "channels.NAME", "Database": "databases.NAME", "Job": "jobs[]", "Need": "needs[]",
 		"SQLNeed": "sql.expect", "HTTPNeed": "http.expect", "JSONNeed": "http.expect.json", "Param": "params.NAME",
-		"Output": "command.output", "Body": "http.body",
+		"Output": "command.output", "Body": "http.body", "Probe": "http.probe", "ReceiptRows": "reconcile.sql", "ReceiptPages": "reconcile.http", "Compare": "reconcile.compare[]",
 	}
 	if name, ok := where[typ.Name()]; ok {
 		return name
@@ -114,8 +123,10 @@ func describe(f field) string {
 		return "condition"
 	case causeType:
 		return "status code or `connect`"
+	case shardsType:
+		return "number, 1 to " + strconv.Itoa(mostShards) + ", list of: text, or map (" + heading(f.typ) + ")"
 	case textType:
-		return map[string]string{"both": "text with templates and secrets", "secrets": "text with secrets"}[f.text]
+		return map[string]string{"both": "text with templates and secrets", "secrets": "text with secrets", "probe": "text with templates, `{{effect.key}}` and secrets", "window": "text with templates, `{{from}}`, `{{to}}` and secrets"}[f.text]
 	}
 	switch f.typ.Kind() {
 	case reflect.Slice:

@@ -16,9 +16,9 @@ func Schema() []byte {
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "pawl job file"
 	job := defs["Job"].(object)
-	for _, kind := range []string{"command", "sql", "http", "go"} {
+	for _, kind := range kindNames() {
 		others := []any{}
-		for _, other := range []string{"command", "sql", "http", "go"} {
+		for _, other := range kindNames() {
 			if other != kind {
 				others = append(others, object{"required": []string{other}})
 			}
@@ -68,6 +68,7 @@ func structSchema(t reflect.Type, defs object) object {
 const (
 	durationPattern = `^([0-9]+d)?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$`
 	sizePattern     = `^[0-9]{1,9} ?(B|KiB|MiB|GiB)$`
+	shardKeyPattern = `^[A-Za-z0-9][A-Za-z0-9._:@-]{0,63}$`
 	rowsPattern     = `^(=|!=|>=|<=|>|<)? ?[0-9]{1,18}$`
 )
 
@@ -87,6 +88,8 @@ func fieldSchema(f field, defs object) object {
 		return object{"anyOf": []any{object{"type": "integer", "minimum": 100, "maximum": 599}, object{"type": "string", "pattern": "^(connect|[1-5][0-9][0-9])$"}}}
 	case textType:
 		return object{"type": []string{"string", "number", "boolean"}}
+	case shardsType:
+		return shardsSchema(defs)
 	}
 	switch f.typ.Kind() {
 	case reflect.Struct, reflect.Pointer:
@@ -111,6 +114,13 @@ func fieldSchema(f field, defs object) object {
 	default:
 		return stringSchema(f)
 	}
+}
+
+func shardsSchema(defs object) object {
+	keys := object{"type": "array", "minItems": 1, "maxItems": mostShards, "uniqueItems": true, "items": object{"type": "string", "pattern": shardKeyPattern}}
+	return object{"anyOf": []any{
+		object{"type": "integer", "minimum": 1, "maximum": mostShards}, keys, object{"$ref": "#/$defs/" + define(shardsType, defs)},
+	}}
 }
 
 // orNull allows nothing at all as well: a key whose list or map has been commented out.

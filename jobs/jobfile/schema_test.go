@@ -81,7 +81,7 @@ func TestTheSchemaRefusesWrongShapes(t *testing.T) {
 		"no-version", "version-2", "no-jobs", "jobs-map", "job-is-text", "unknown-top", "app-name", "defaults", "databases",
 		"names", "kind-unknown", "kind-no-block", "kind-two-blocks", "block-is-text", "schedule-missing", "schedule-number",
 		"period-unknown", "period-offset-range", "dst", "catch-up", "due-by-form", "no-unit", "on-dead", "wrong-shapes",
-		"sql-words", "argv-missing", "command", "output-size", "http", "http-url-missing", "params", "contract",
+		"sql-words", "argv-missing", "command", "output-size", "http", "http-url-missing", "params", "contract", "shards", "reduce",
 	} {
 		source, err := os.ReadFile("testdata/lint/" + name + ".yaml")
 		if err != nil {

@@ -24,7 +24,10 @@ type fault struct {
 // texter parses texts: it knows what a text may hold, and resolves secrets.
 type texter struct {
 	values bool     // templates may be in it
+	more   []string // names besides
 	params []string // the declared names
+	shards bool     // the job has some
+	whole  bool     // it is of a run for the whole period
 	env    func(string) string
 	dir    string // where the paths of secrets start
 }
@@ -78,27 +81,39 @@ func (x texter) piece(s string) (p part, size int, problem string) {
 		return p, len(s), `a "${" has no "}". Write ${env:NAME} or ${file:PATH}.`
 	}
 	p.secret, problem = x.secret(inside)
+	p.written = s[:len(inside)+3]
 	return p, len(inside) + 3, problem
 }
 
 // checkValue says what is wrong with the name of a template, or nothing.
 func (x texter) checkValue(name string) string {
 	param, isParam := strings.CutPrefix(name, "params.")
+	isShard := slices.Contains(shardValues(), name)
 	switch {
 	case !x.values:
 		return fmt.Sprintf(`"{{%s}}": a template can't be used here. Write the value itself, or a secret.`, name)
-	case isParam && slices.Contains(x.params, param), slices.Contains(values(), name):
+	case isShard && !x.shards:
+		return fmt.Sprintf(`"{{%s}}": the job has no shards. Write shards: 16, or shards: [north, south], or leave the template out.`, name)
+	case isShard && x.whole:
+		return fmt.Sprintf(`"{{%s}}": this runs for the whole period, and in no shard. Leave the template out.`, name)
+	case isShard:
+		return ""
+	case isParam && slices.Contains(x.params, param), slices.Contains(values(), name), slices.Contains(x.more, name):
 		return ""
 	case isParam:
 		return fmt.Sprintf(`"{{%s}}": params.%s is not declared.%s`, name, param, nearest.DidYouMean(param, x.params))
 	}
-	known := values()
+	names := append(values(), x.more...)
+	known := append(slices.Clone(names), shardValues()...)
 	for _, p := range x.params {
 		known = append(known, "params."+p)
 	}
 	hint := nearest.DidYouMean(name, known)
+	if before, _, _ := strings.Cut(name, "."); hint == "" && before == "shard" {
+		hint = " Use " + strings.Join(shardValues(), ", ") + "."
+	}
 	if hint == "" {
-		hint = " Use one of " + strings.Join(values(), ", ") + ", params.NAME."
+		hint = " Use one of " + strings.Join(names, ", ") + ", params.NAME."
 	}
 	return fmt.Sprintf(`"{{%s}}" is not a value.%s`, name, hint)
 }

@@ -19,7 +19,13 @@ type Text struct {
 type part struct {
 	literal string
 	value   string        // the template's name
+	written string        // the secret, as it stands in the file
 	secret  func() string // a func, so that no printer reaches its result
+}
+
+// more are the names besides that a template may have in a field whose tag text is that.
+func more(text string) []string {
+	return map[string][]string{"probe": {"effect.key"}, "window": {"from", "to"}}[text]
 }
 
 // values are the names that a template may have, besides params.NAME.
@@ -29,6 +35,9 @@ func values() []string {
 		"run.id", "run.attempt", "run.revision",
 	}
 }
+
+// shardValues are those of a shard's run.
+func shardValues() []string { return []string{"shard.key", "shard.index", "shard.count"} }
 
 // String returns the text as it was written, without any secret's value.
 func (t Text) String() string { return t.source }
@@ -75,6 +84,22 @@ func (t Text) Expand(value func(name string) string) string {
 		switch {
 		case p.secret != nil:
 			b.WriteString(p.secret())
+		case p.value != "":
+			b.WriteString(value(p.value))
+		default:
+			b.WriteString(p.literal)
+		}
+	}
+	return b.String()
+}
+
+// Show returns the text with value's answer for each template's name, and its secrets as they are written.
+func (t Text) Show(value func(name string) string) string {
+	var b strings.Builder
+	for _, p := range t.parts {
+		switch {
+		case p.secret != nil:
+			b.WriteString(p.written)
 		case p.value != "":
 			b.WriteString(value(p.value))
 		default:

@@ -66,6 +66,14 @@ func TestTemplatesAndSecretsAreReplacedOnly(t *testing.T) {
 }
 
 // TestValuesAreNotExpandedAgain keeps a param from reaching a secret or another value.
+func TestWhatIsShownHasSecretsAsTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	got := argv(t, "$${env:A} {{{{ ${env:FINE_X}/{{period.key}}").Show(strings.ToUpper)
+	if want := "${env:A} {{ ${env:FINE_X}/PERIOD.KEY"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestValuesAreNotExpandedAgain(t *testing.T) {
 	t.Parallel()
 	evil := func(string) string { return "${env:FINE_X}{{run.id}}" }

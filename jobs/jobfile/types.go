@@ -45,7 +45,7 @@ type Defaults struct {
 type Channel struct {
 	Webhook Text     `yaml:"webhook,required" text:"secrets" doc:"The http or https URL that gets the alerts."`
 	Secret  Text     `yaml:"secret" text:"secrets" doc:"Signs the body with HMAC-SHA-256."`
-	On      []string `yaml:"on" default:"[dead, missed, late, overdue, at_risk, stale_claim, refusal, stuck, uncertain, timeout, unclaimed]" enum:"dead missed late overdue at_risk stale_claim refusal stuck uncertain timeout unclaimed" doc:"The events that it gets."`
+	On      []string `yaml:"on" default:"[dead, missed, late, overdue, at_risk, stale_claim, refusal, stuck, uncertain, unmatched, timeout, unclaimed]" enum:"dead missed late overdue at_risk stale_claim refusal stuck uncertain unmatched timeout unclaimed" doc:"The events that it gets."`
 
 	// Broken says that an error was found in this channel. A reload keeps its old version.
 	Broken bool `yaml:"-"`
@@ -60,7 +60,7 @@ type Database struct {
 type Job struct {
 	Name       string `yaml:"name,required" pattern:"^[a-z][a-z0-9_-]{0,62}$" doc:"Names the job: its periods are known by it. To change it see rename_from."`
 	RenameFrom string `yaml:"rename_from" pattern:"^[a-z][a-z0-9_-]{0,62}$" doc:"The name that the job had before: its watermark, pause, lock and history go on under the new one."`
-	Kind       string `yaml:"kind,required" enum:"command sql http go" doc:"What the job is. The block of that name must follow, and no other."`
+	Kind       string `yaml:"kind,required" enum:"command sql http reconcile go" doc:"What the job is. The block of that name must follow, and no other."`
 	Owner      string `yaml:"owner" doc:"The team to ask; shown on the page, in alerts and on the lock."`
 
 	Schedule     string        `yaml:"schedule,required" doc:"Five cron fields, @hourly to @yearly, @every D, @at 2026-09-16T02:15 or @manual."`
@@ -89,16 +89,20 @@ type Job struct {
 	Grace       time.Duration `yaml:"grace" default:"30s" min:"1s" max:"1d" doc:"How long a run that was told to stop may go on before its token is revoked."`
 	Retries     Retries       `yaml:"retries" doc:"Runs after the first. Errors and crashes count, drains don't."`
 	Concurrency Concurrency   `yaml:"concurrency" doc:"How many runs may work at once on what a key names, of all jobs that write the same key."`
+	Shards      *Shards       `yaml:"shards" doc:"Parts each period among so many runs, which work at once, each under a lock of its own: a number, a list of keys, or a statement that lists them."`
+	Reduce      *Reduce       `yaml:"reduce" doc:"With shards: SQL that completes the period once all of them are complete."`
 	OnDead      string        `yaml:"on_dead" default:"alert" enum:"alert pause hold_next" doc:"When a period has used up its runs: only alert, pause the job, or hold its next periods (for chained settlements)."`
 
 	Alerts    []string         `yaml:"alerts" doc:"The channels that are told of its events."`
 	Retention Retention        `yaml:"retention" doc:"How long its history is kept after its end. The job pawl-prune deletes it once a day."`
 	Params    map[string]Param `yaml:"params" doc:"Values that a trigger may set, for {{params.NAME}}."`
 
-	SQL     *SQL     `yaml:"sql" doc:"A job of kind sql: statements in a database."`
-	Command *Command `yaml:"command" doc:"A job of kind command: a program of this machine."`
-	HTTP    *HTTP    `yaml:"http" doc:"A job of kind http: one request."`
-	Go      *Go      `yaml:"go" doc:"A job of kind go: a function of the binary that runs it."`
+	SQL       *SQL       `yaml:"sql" doc:"A job of kind sql: statements in a database."`
+	Command   *Command   `yaml:"command" doc:"A job of kind command: a program of this machine."`
+	HTTP      *HTTP      `yaml:"http" doc:"A job of kind http: one request."`
+	Reconcile *Reconcile `yaml:"reconcile" doc:"A job of kind reconcile: compares what an http or go job has done with what the other side says it got."`
+
+	Go *Go `yaml:"go" doc:"A job of kind go: a function of the binary that runs it."`
 
 	// Due is DueBy, parsed.
 	Due schedule.DueBy `yaml:"-"`
@@ -128,7 +132,7 @@ type Retries struct {
 
 // Concurrency bounds the runs that work at once.
 type Concurrency struct {
-	Key   Text `yaml:"key,required" text:"both" doc:"What is limited, such as report:{{params.tenant}}. Of the values only params and period.key can be used. Its permits are the locks KEY#0, KEY#1 and so on."`
+	Key   Text `yaml:"key,required" text:"both" doc:"What is limited, such as report:{{params.tenant}}. Of the values only params, period.key and, in a job with shards, shard.key can be used. Its permits are the locks KEY#0, KEY#1 and so on."`
 	Limit int  `yaml:"limit,required" min:"1" max:"1000" doc:"How many permits there are. A run that finds none is tried again some seconds later, which costs no attempt."`
 }
 

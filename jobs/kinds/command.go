@@ -23,9 +23,15 @@ const (
 	ExitError    = "error"
 )
 
+// What a shutdown of the worker means to a command that is under way.
+const (
+	DrainStop   = "stop"   // it is told at once, and has Grace to come to an end
+	DrainFinish = "finish" // it may go on for the runner's grace, as a job in Go does; then it is told, and has two seconds
+)
+
 // Command is a job that runs a program. Guardian and Argv are required.
 //
-// It is told to end by TERM to its process group, when its run takes longer than its timeout or the process shuts down;
+// It is told to end by TERM to its process group, when its run takes longer than its timeout or the process shuts down (OnDrain);
 // Grace later KILL ends what is left of it. When the lease is lost or can't be renewed, a guardian of its own ends it
 // before the lease does.
 type Command struct {
@@ -36,6 +42,7 @@ type Command struct {
 	Env        map[string]Text // besides the PAWL_ ones
 	InheritEnv bool            // this process's environment too; else only PATH, HOME and TMPDIR
 	Grace      time.Duration   // between TERM and KILL; default 30s, at most what the runner waits
+	OnDrain    string          // default DrainStop
 	Output     Capture         // what is kept of it
 	Exit       map[int]string  // what exit codes mean; default 0 is complete, and every other an error
 }
@@ -48,6 +55,7 @@ func (Command) Badge() string { return "not fenced" }
 // Func returns the job's function, or a [*ConfigError].
 func (c Command) Func() (jobs.Func, error) {
 	c.Grace = cmp.Or(c.Grace, 30*time.Second)
+	c.OnDrain = cmp.Or(c.OnDrain, DrainStop)
 	capture, progress, err := c.Output.check()
 	if err == nil {
 		err = c.check()
@@ -71,6 +79,8 @@ func (c Command) check() error {
 		return &ConfigError{"Argv", "", "give the program and its arguments"}
 	case c.Shell && len(c.Argv) != 1:
 		return &ConfigError{"Argv", len(c.Argv), "with Shell give one text"}
+	case c.OnDrain != DrainStop && c.OnDrain != DrainFinish:
+		return &ConfigError{"OnDrain", c.OnDrain, "use stop or finish"}
 	case c.Grace < 0:
 		return &ConfigError{"Grace", c.Grace, "use a positive duration"}
 	}

@@ -212,6 +212,56 @@ func TestAShutdownAsksTheCommandAtOnceAndCostsNoAttempt(t *testing.T) {
 	}
 }
 
+func TestACommandMayFinishInTheShutdownsGraceIfItIsSaid(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	dir := t.TempDir()
+	cmd := shell(`trap 'echo asked; exit 1' TERM; : > ` + dir + `/ready; until [ -e ` + dir + `/go ]; do sleep 0.01; done; echo finished`)
+	cmd.OnDrain = kinds.DrainFinish
+	r, err := jobs.New(jobs.Config{Pool: pool, Grace: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Add(job(t, cmd)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	pgtest.Eventually(t, 20*time.Second, "it runs", func() bool { _, err := os.Stat(dir + "/ready"); return err == nil })
+	stop()
+	pgtest.Eventually(t, 20*time.Second, "it shuts down", func() bool {
+		err := r.Ready()
+		return err != nil && strings.Contains(err.Error(), "draining")
+	})
+	if err := os.WriteFile(dir+"/go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, pool); r.State != "complete" || r.text() != "finished\n" {
+		t.Errorf("%s %q %q", r.State, r.text(), r.Error)
+	}
+}
+
+func TestACommandThatMayFinishIsToldWhenTheGraceIsOver(t *testing.T) {
+	t.Parallel()
+	pool := pgtest.New(t)
+	ready := filepath.Join(t.TempDir(), "ready")
+	cmd := shell(`trap 'echo asked; exit 1' TERM; : > ` + ready + `; while :; do sleep 0.01; done`)
+	cmd.OnDrain = kinds.DrainFinish
+	stop := start(t, jobs.Config{Pool: pool, Grace: 500 * time.Millisecond}, job(t, cmd))
+	pgtest.Eventually(t, 20*time.Second, "it runs", func() bool { _, err := os.Stat(ready); return err == nil })
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, pool); r.State != "drained" || r.period != "open drained" || !strings.Contains(r.text(), "asked\n") {
+		t.Errorf("%s, period %s, %q", r.State, r.period, r.text())
+	}
+}
+
 func TestAShutdownKillsACommandThatWillNotEnd(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.New(t)

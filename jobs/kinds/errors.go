@@ -2,7 +2,7 @@ package kinds
 
 import "fmt"
 
-// ConfigError names the field of a [Command], [SQL] or [HTTP] that can't be used, its value and the fix.
+// ConfigError names the field of a [Command], [SQL], [HTTP] or [Reconcile] that can't be used, its value and the fix.
 type ConfigError struct {
 	Field string
 	Value any

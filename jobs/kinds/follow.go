@@ -3,7 +3,9 @@ package kinds
 import (
 	"context"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -32,7 +34,7 @@ func (c Command) guarded(run *jobs.Run, out *os.File) guardian.Command {
 func (c Command) env(run *jobs.Run, value func(string) string) []string {
 	var env []string
 	if c.InheritEnv {
-		env = os.Environ()
+		env = slices.DeleteFunc(os.Environ(), isShards)
 	} else {
 		for _, name := range []string{"PATH", "HOME", "TMPDIR", "PAWL_GUARD"} { // the last is of guardians above
 			if v, ok := os.LookupEnv(name); ok {
@@ -43,6 +45,9 @@ func (c Command) env(run *jobs.Run, value func(string) string) []string {
 	for name, v := range c.Env {
 		env = append(env, name+"="+v.Expand(value))
 	}
+	if s := run.Shard; s.Key != "" {
+		env = append(env, "PAWL_SHARD="+s.Key, "PAWL_SHARD_INDEX="+strconv.Itoa(s.Index), "PAWL_SHARDS="+strconv.Itoa(s.Count))
+	}
 	token := run.Token()
 	return append(env,
 		"PAWL_LOCK="+token.Lock, "PAWL_TOKEN="+strconv.FormatInt(token.Seq, 10), "PAWL_HOLDER="+run.Holder(),
@@ -50,6 +55,12 @@ func (c Command) env(run *jobs.Run, value func(string) string) []string {
 		"PAWL_JOB="+run.Job, "PAWL_PERIOD="+run.Period.Key, "PAWL_REVISION="+strconv.Itoa(run.Revision),
 		"PAWL_ATTEMPT="+strconv.Itoa(run.Attempt), "PAWL_RUN="+run.ID.String(),
 		"PAWL_SCHEDULED_AT="+run.ScheduledAt.UTC().Format(time.RFC3339))
+}
+
+// isShards reports whether an entry is of a shard: this process may be a command of one itself.
+func isShards(entry string) bool {
+	name, _, _ := strings.Cut(entry, "=")
+	return slices.Contains([]string{"PAWL_SHARD", "PAWL_SHARD_INDEX", "PAWL_SHARDS"}, name)
 }
 
 // deadline is when nothing of the command may be left. The clock is read first: a pause after that makes it earlier.
@@ -71,6 +82,9 @@ func (c Command) follow(ctx context.Context, run *jobs.Run, p *guardian.Process)
 	defer tick.Stop()
 	var kill <-chan time.Time
 	told, ended, draining := deadline(run), ctx.Done(), run.Draining()
+	if c.OnDrain == DrainFinish {
+		draining = nil
+	}
 	var spare time.Duration // what is left when KILL is sent: for the end, and for the output
 	stop := func(why error) {
 		if stopped = why; kill == nil {

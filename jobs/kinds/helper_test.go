@@ -84,13 +84,15 @@ func (l *lines) String() string {
 }
 
 // start starts a runner with a job, and stops it when the test ends or when stop is called.
-func start(t *testing.T, cfg jobs.Config, j jobs.Job) (stop func() error) {
+func start(t *testing.T, cfg jobs.Config, all ...jobs.Job) (stop func() error) {
 	t.Helper()
 	said := &lines{}
 	cfg.Logger = slog.New(slog.NewTextHandler(said, nil))
 	r, err := jobs.New(cfg)
-	if err == nil {
-		err = r.Add(j)
+	for _, j := range all {
+		if err == nil {
+			err = r.Add(j)
+		}
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +177,14 @@ func exec(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) {
 // template is a Text of a test's: {{name}} is a template.
 type template string
 
+// secret is what ${secret} stands for in a template.
+const secret = "s3cret-value"
+
 func (x template) Expand(value func(string) string) string {
+	return strings.ReplaceAll(x.Show(value), "${secret}", secret)
+}
+
+func (x template) Show(value func(string) string) string {
 	var b strings.Builder
 	rest := string(x)
 	for {

@@ -18,47 +18,49 @@ import (
 )
 
 // judge reads the answer and compares it with what is expected.
-func (w httpWork) judge(ctx context.Context, run *jobs.Run, res *http.Response, rec *recorder) error {
-	_, _ = fmt.Fprintf(rec, "%s\n", res.Status)
-	body, err := io.ReadAll(io.LimitReader(res.Body, w.MaxResponse+1))
-	_, _ = rec.Write(body[:min(int64(len(body)), w.MaxResponse)])
+func (w httpWork) judge(ctx context.Context, res *http.Response, rec *recorder) (*answered, error) {
+	body, err := w.read(res, rec)
 	status := strconv.Itoa(res.StatusCode)
 	switch {
 	case slices.Contains(w.RetryOn, status):
-		return &jobs.RetryError{After: retryAfter(res.Header.Get("Retry-After"), time.Now()), Err: fmt.Errorf("%s: answered %s", w.Method, res.Status)}
-	case !w.success(res.StatusCode):
-		return w.refused(ctx, run, res)
+		return nil, &verdict{&jobs.RetryError{After: retryAfter(res.Header.Get("Retry-After"), time.Now()), Err: fmt.Errorf("%s: answered %s", w.Method, res.Status)}, jobs.ErrAgain}
+	case !w.Expect.has(res.StatusCode) && definitive(res.StatusCode):
+		return nil, &verdict{w.failed(fmt.Errorf("answered %s", res.Status)), jobs.ErrFailed}
+	case !w.Expect.has(res.StatusCode):
+		return nil, &verdict{w.failed(fmt.Errorf("answered %s", res.Status)), jobs.ErrAgain}
 	case err != nil:
-		return w.unanswered(ctx, fmt.Errorf("answer %s broke off: %w", status, err))
-	case int64(len(body)) > w.MaxResponse:
-		return w.failed(fmt.Errorf("answer %s has more than %d bytes", status, w.MaxResponse))
-	case w.Expect.Pointer == "":
-		return nil
+		return nil, &verdict{w.unanswered(ctx, fmt.Errorf("answer %s broke off: %w", status, err)), nil}
 	}
-	if err := w.matches(body); err != nil {
-		return w.failed(fmt.Errorf("answer %s: %w", status, err))
+	if err := w.whole(body); err != nil {
+		return nil, &verdict{w.failed(fmt.Errorf("answer %s %w", status, err)), jobs.ErrAgain}
+	}
+	if err := w.Expect.matches(body, w.want); err != nil {
+		return nil, &verdict{w.failed(fmt.Errorf("answer %s: %w", status, err)), jobs.ErrAgain}
+	}
+	return answer(res.StatusCode, body), nil
+}
+
+// read reads an answer, one byte more than it may have, and writes it down.
+func (w httpWork) read(res *http.Response, rec *recorder) ([]byte, error) {
+	_, _ = fmt.Fprintf(rec, "%s\n", res.Status)
+	body, err := io.ReadAll(io.LimitReader(res.Body, w.MaxResponse+1))
+	_, _ = rec.Write(body[:min(int64(len(body)), w.MaxResponse)])
+	return body, err
+}
+
+func (w httpWork) whole(body []byte) error {
+	if int64(len(body)) > w.MaxResponse {
+		return fmt.Errorf("has more than %d bytes", w.MaxResponse)
 	}
 	return nil
 }
 
-func (w httpWork) success(status int) bool {
-	if len(w.Expect.Status) == 0 {
+// has reports whether a status is a success.
+func (a Answer) has(status int) bool {
+	if len(a.Status) == 0 {
 		return status >= 200 && status <= 299
 	}
-	return slices.Contains(w.Expect.Status, status)
-}
-
-// refused: another run would be refused too. Where the receiver has surely done nothing, a later try by a person has a
-// key of its own, or it would get this answer again.
-func (w httpWork) refused(ctx context.Context, run *jobs.Run, res *http.Response) error {
-	err := w.failed(fmt.Errorf("answered %s", res.Status))
-	if !definitive(res.StatusCode) {
-		return err
-	}
-	if noted := run.SpendKey(ctx); noted != nil {
-		run.Logger().WarnContext(ctx, "refusal not noted: a later try has the same idempotency key", "error", noted)
-	}
-	return err
+	return slices.Contains(a.Status, status)
 }
 
 // definitive reports whether a status says that nothing was done: not those for "later", nor 409, which may mean that
@@ -82,18 +84,21 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// matches looks for the value that the body must have.
-func (w httpWork) matches(body []byte) error {
+// matches looks for the value that the body must have, which is want.
+func (a Answer) matches(body []byte, want any) error {
+	if a.Pointer == "" {
+		return nil
+	}
 	got, err := decode(body)
 	if err != nil {
 		return errors.New("is not JSON")
 	}
-	got, there := point(got, w.Expect.Pointer)
+	got, there := point(got, a.Pointer)
 	switch {
 	case !there:
-		return fmt.Errorf("has no %s", w.Expect.Pointer)
-	case !equal(got, w.want):
-		return fmt.Errorf("%s is %s, expected %s", w.Expect.Pointer, short(got), short(w.want))
+		return fmt.Errorf("has no %s", a.Pointer)
+	case !equal(got, want):
+		return fmt.Errorf("%s is %s, expected %s", a.Pointer, short(got), short(want))
 	}
 	return nil
 }

@@ -21,19 +21,51 @@ import (
 // httpWork is an [HTTP] that is ready to be sent.
 type httpWork struct {
 	HTTP
-	want   any
-	client http.Client
+	want    any
+	probing *probing // nil: nobody is asked
+	client  http.Client
 }
+
+// verdict is the failure of a request: what it means for the run, and for the effect, of which nil means that nobody knows.
+type verdict struct{ run, effect error }
+
+func (v *verdict) Error() string { return v.run.Error() }
+
+func (v *verdict) Unwrap() []error { return []error{v.run, v.effect} }
 
 // run sends the request and says what has become of it.
 func (w httpWork) run(ctx context.Context, run *jobs.Run, rec *recorder) error {
+	if !w.safe() {
+		return w.effect(ctx, run, rec)
+	}
 	key, err := run.EffectKey(ctx)
 	if err != nil {
 		return err
 	}
+	_, err = w.send(ctx, run, key, rec)
+	switch v := (*verdict)(nil); {
+	case !errors.As(err, &v):
+		return err
+	case v.effect == nil && w.OnTimeout == TimeoutUncertain:
+		return fmt.Errorf("%w: %w", jobs.ErrUncertain, v.run)
+	case errors.Is(v.effect, jobs.ErrFailed):
+		w.spend(ctx, run)
+	}
+	return err
+}
+
+// spend lets a later try by a person have a key of its own, or it would get the same answer again.
+func (w httpWork) spend(ctx context.Context, run *jobs.Run) {
+	if err := run.SpendKey(ctx); err != nil {
+		run.Logger().WarnContext(ctx, "refusal not noted: a later try has the same idempotency key", "error", err)
+	}
+}
+
+// send sends the request once. Its error is a [*verdict].
+func (w httpWork) send(ctx context.Context, run *jobs.Run, key string, rec *recorder) (*answered, error) {
 	req, err := w.request(ctx, run, key)
 	if err != nil {
-		return fmt.Errorf("%w: %w", jobs.ErrNoRetry, err)
+		return nil, &verdict{fmt.Errorf("%w: %w", jobs.ErrNoRetry, err), jobs.ErrNotSent}
 	}
 	sent := new(atomic.Bool)
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent.Store(true) }}
@@ -43,23 +75,34 @@ func (w httpWork) run(ctx context.Context, run *jobs.Run, rec *recorder) error {
 	}
 	switch {
 	case errors.Is(err, errElsewhere):
-		return w.failed(err)
+		return nil, &verdict{w.failed(err), jobs.ErrAgain}
 	case err != nil && sent.Load():
-		return w.unanswered(ctx, err)
+		return nil, &verdict{w.unanswered(ctx, err), nil}
 	case err != nil:
-		return w.unconnected(ctx, err)
+		return nil, &verdict{w.unconnected(ctx, err), jobs.ErrNotSent}
 	}
-	return w.judge(ctx, run, res, rec)
+	return w.judge(ctx, res, rec)
 }
 
 func (w httpWork) request(ctx context.Context, run *jobs.Run, key string) (*http.Request, error) {
 	value := values(run)
-	escaped := func(name string) string { return strings.ReplaceAll(url.QueryEscape(value(name)), "+", "%20") }
 	body, kind, err := w.body(value)
 	if err != nil {
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, w.Method, w.URL.Expand(escaped), body)
+	req, err := ask(ctx, w.Method, w.URL, body, kind, w.Headers, value)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Idempotency-Key", key)
+	req.Header.Set("Fencing-Token", strconv.FormatInt(run.Token().Seq, 10))
+	req.Header.Set("Pawl-Lock", headerText(run.Token().Lock))
+	return req, nil
+}
+
+// ask is a request with the values of its templates, which its URL has escaped.
+func ask(ctx context.Context, method string, to Text, body io.Reader, kind string, headers map[string]Text, value func(string) string) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, method, to.Expand(escaped(value)), body)
 	if err != nil {
 		return nil, errors.New("its URL can't be used") // the error would show it, secrets and all
 	}
@@ -67,14 +110,16 @@ func (w httpWork) request(ctx context.Context, run *jobs.Run, key string) (*http
 		req.Header.Set("Content-Type", kind)
 	}
 	req.Header.Set("User-Agent", "pawl")
-	for name, text := range w.Headers {
+	for name, text := range headers {
 		req.Header.Set(name, text.Expand(value))
 	}
 	req.Host = req.Header.Get("Host") // empty: the URL's
-	req.Header.Set("Idempotency-Key", key)
-	req.Header.Set("Fencing-Token", strconv.FormatInt(run.Token().Seq, 10))
-	req.Header.Set("Pawl-Lock", headerText(run.Token().Lock))
 	return req, nil
+}
+
+// escaped are values as a URL can hold them.
+func escaped(value func(string) string) func(string) string {
+	return func(name string) string { return strings.ReplaceAll(url.QueryEscape(value(name)), "+", "%20") }
 }
 
 // headerText is a lock's name as a header can carry it: what is not printable ASCII is percent-encoded, and so is %.
@@ -155,11 +200,8 @@ func (w httpWork) unanswered(ctx context.Context, err error) error {
 		err = context.Cause(ctx)
 	}
 	err = fmt.Errorf("%s: sent, no answer: %w", w.Method, err)
-	switch w.OnTimeout {
-	case TimeoutRetry:
-		return err
-	case TimeoutError:
+	if w.OnTimeout == TimeoutError && w.Probe == nil {
 		return fmt.Errorf("%w: %w", jobs.ErrNoRetry, err)
 	}
-	return fmt.Errorf("%w: %w", jobs.ErrUncertain, err)
+	return err
 }

@@ -353,15 +353,29 @@ func reopen(t *testing.T, pool *pgxpool.Pool) {
 func TestWrongRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	for words, change := range map[string]func(*kinds.HTTP){
-		`Method "TRACE"`:       func(h *kinds.HTTP) { h.Method = "TRACE" },
-		"URL":                  func(h *kinds.HTTP) { h.URL = kinds.Plain("ftp://x/") },
-		"none for GET":         func(h *kinds.HTTP) { h.Method, h.Body.JSON = "GET", true },
-		"JSON or Text":         func(h *kinds.HTTP) { h.Body = kinds.Body{JSON: true, Text: kinds.Plain("x")} },
-		`OnTimeout "hope"`:     func(h *kinds.HTTP) { h.OnTimeout = "hope" },
-		"MaxResponse":          func(h *kinds.HTTP) { h.MaxResponse = 1 << 40 },
-		`Pointer "ok"`:         func(h *kinds.HTTP) { h.Expect.Pointer = "ok" },
-		`RetryOn "timeout"`:    func(h *kinds.HTTP) { h.RetryOn = []string{"timeout"} },
-		`Headers "pawl-lock"`:  func(h *kinds.HTTP) { h.Headers = map[string]kinds.Text{"pawl-lock": kinds.Plain("x")} },
+		`Method "TRACE"`:      func(h *kinds.HTTP) { h.Method = "TRACE" },
+		"URL":                 func(h *kinds.HTTP) { h.URL = kinds.Plain("ftp://x/") },
+		"none for GET":        func(h *kinds.HTTP) { h.Method, h.Body.JSON = "GET", true },
+		"JSON or Text":        func(h *kinds.HTTP) { h.Body = kinds.Body{JSON: true, Text: kinds.Plain("x")} },
+		`OnTimeout "hope"`:    func(h *kinds.HTTP) { h.OnTimeout = "hope" },
+		"MaxResponse":         func(h *kinds.HTTP) { h.MaxResponse = 1 << 40 },
+		`Pointer "ok"`:        func(h *kinds.HTTP) { h.Expect.Pointer = "ok" },
+		`RetryOn "timeout"`:   func(h *kinds.HTTP) { h.RetryOn = []string{"timeout"} },
+		`Headers "pawl-lock"`: func(h *kinds.HTTP) { h.Headers = map[string]kinds.Text{"pawl-lock": kinds.Plain("x")} },
+		`Method "GET"`:        func(h *kinds.HTTP) { h.Method, h.ValidFor = "GET", time.Hour },
+		"KeyLifetime":         func(h *kinds.HTTP) { h.KeyLifetime = -5 },
+		"ValidFor":            func(h *kinds.HTTP) { h.ValidFor = -5 },
+		"would do it twice": func(h *kinds.HTTP) {
+			h.OnTimeout, h.KeyLifetime = kinds.TimeoutRetry, jobs.NoKeys
+		},
+		`Probe.Method "POST"`: func(h *kinds.HTTP) { h.Probe = &kinds.Probe{Method: "POST"} },
+		"Probe.URL":           func(h *kinds.HTTP) { h.Probe = &kinds.Probe{} },
+		"Probe.Absent 404": func(h *kinds.HTTP) {
+			h.Probe = &kinds.Probe{URL: kinds.Plain("http://x/"), Expect: kinds.Answer{Status: []int{404}}}
+		},
+		"Probe.Expect.Pointer": func(h *kinds.HTTP) {
+			h.Probe = &kinds.Probe{URL: kinds.Plain("http://x/"), Expect: kinds.Answer{Pointer: "x"}}
+		},
 		"a value that JSON ha": func(h *kinds.HTTP) { h.Expect.Equals = func() {} },
 	} {
 		h := kinds.HTTP{URL: kinds.Plain("http://x/")}

@@ -34,6 +34,15 @@ func (s statement) text() (text string, of []int) {
 	return b.String(), of
 }
 
+// with is the statement's text with those of the arguments that it uses.
+func (s statement) with(args []any) (text string, its []any) {
+	text, of := s.text()
+	for _, n := range of {
+		its = append(its, args[n-1])
+	}
+	return text, its
+}
+
 // mostWords is how many keywords of a statement are kept: those of create or replace function, and one more.
 const mostWords = 5
 

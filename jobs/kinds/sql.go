@@ -78,10 +78,18 @@ func (s SQL) check(statements []statement) error {
 		if first := st.words; refusedStatement(first) {
 			return &ConfigError{"Text", strings.Join(first[:min(len(first), 2)], " "), "transactions are begun and ended by pawl, and settings stay on the connection: leave it out, or write SET LOCAL"}
 		}
-		for _, n := range st.params {
-			if n < 1 || n > len(s.Args) {
-				return &ConfigError{"Args", len(s.Args), fmt.Sprintf("a statement uses $%d: give as many arguments", n)}
-			}
+		if err := st.fits(s.Args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fits reports a parameter without an argument.
+func (s statement) fits(args []any) error {
+	for _, n := range s.params {
+		if n < 1 || n > len(args) {
+			return &ConfigError{"Args", len(args), fmt.Sprintf("a statement uses $%d: give as many arguments", n)}
 		}
 	}
 	return nil

@@ -23,25 +23,28 @@ type sqlMark struct {
 }
 
 func (w sqlWork) run(ctx context.Context, run *jobs.Run, rec *recorder) error {
-	args := w.bound(run)
+	args := bound(w.Args, run)
 	if w.Transaction == Single {
-		return run.Complete(ctx, func(tx pgx.Tx) error {
-			for i := range w.statements {
-				if err := w.do(ctx, tx, args, i, rec); err != nil {
-					return err
-				}
-			}
-			return run.KeepTx(ctx, tx, rec.output())
-		})
+		return run.Complete(ctx, func(tx pgx.Tx) error { return w.all(ctx, run, tx, args, rec) })
 	}
 	return w.perStatement(ctx, run, args, rec)
 }
 
+// all runs the statements in one transaction, with which what they say is kept.
+func (w sqlWork) all(ctx context.Context, run *jobs.Run, tx pgx.Tx, args []any, rec *recorder) error {
+	for i := range w.statements {
+		if err := w.do(ctx, tx, args, i, rec); err != nil {
+			return err
+		}
+	}
+	return run.KeepTx(ctx, tx, rec.output())
+}
+
 // bound are the arguments of one run.
-func (w sqlWork) bound(run *jobs.Run) []any {
+func bound(all []any, run *jobs.Run) []any {
 	value := values(run)
-	args := make([]any, len(w.Args))
-	for i, a := range w.Args {
+	args := make([]any, len(all))
+	for i, a := range all {
 		args[i] = written(expand(a, value))
 	}
 	return args
@@ -104,13 +107,9 @@ func (w sqlWork) one(ctx context.Context, run *jobs.Run, args []any, i int, rec 
 // do runs one statement. It is described first, in the transaction: the server says what its arguments are, and neither
 // a pooler nor a connection keeps anything of it.
 func (w sqlWork) do(ctx context.Context, tx pgx.Tx, args []any, i int, rec *recorder) error {
-	text, of := w.statements[i].text()
-	bound := []any{pgx.QueryExecModeDescribeExec}
-	for _, n := range of {
-		bound = append(bound, args[n-1])
-	}
+	text, its := w.statements[i].with(args)
 	since := time.Now()
-	tag, err := tx.Exec(ctx, text, bound...)
+	tag, err := tx.Exec(ctx, text, append([]any{pgx.QueryExecModeDescribeExec}, its...)...)
 	if err != nil {
 		return fmt.Errorf("statement %d of %d: %w", i+1, len(w.statements), err)
 	}

@@ -5,7 +5,7 @@
 
 create table pawl.events (
     id       uuid primary key default gen_random_uuid(),   -- what a receiver tells repetitions by
-    kind     text collate "C" not null,                     -- dead, missed, late, overdue, at_risk, stale_claim, refusal, stuck, uncertain, timeout, unclaimed
+    kind     text collate "C" not null,                     -- dead, missed, late, overdue, at_risk, stale_claim, refusal, stuck, uncertain, unmatched, timeout, unclaimed
     subject  text collate "C" not null,             -- of what: with the kind, what there is one event of
     at       timestamptz not null default clock_timestamp(),
     app      text,

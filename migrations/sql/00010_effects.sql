@@ -29,7 +29,8 @@ create table pawl.effects (
     constraint effects_once unique (job, key, revision, effect, try),
     check ((ended_at is null) = (state in ('intended', 'uncertain')))
 );
-create index effects_open on pawl.effects (state, id) where state in ('intended', 'uncertain');
+create index effects_open on pawl.effects (state, id) where state <> 'done';
+create index effects_list on pawl.effects (job, id);
 create index effects_job on pawl.effects (job, at);
 create index effects_receipt on pawl.effects (idempotency_key);
 
@@ -42,6 +43,7 @@ create table pawl.effect_differences (
     detail          text,
     first_at        timestamptz not null default clock_timestamp(),
     last_at         timestamptz not null default clock_timestamp(),
+    noted_at        timestamptz,                    -- since when there is an event of it
     primary key (job, idempotency_key)
 );
 

@@ -38,6 +38,7 @@ create table pawl.artifact_versions (
 );
 create index artifact_versions_file on pawl.artifact_versions (file);
 create index artifact_versions_job on pawl.artifact_versions (job, key, revision);
+create index artifact_versions_current on pawl.artifact_versions (job, name) where superseded_at is null;
 create index artifact_versions_due on pawl.artifact_versions (superseded_at) where superseded_at is not null and removed_at is null;
 create index artifact_versions_removed on pawl.artifact_versions (removed_at) where removed_at is not null;
 

@@ -35,8 +35,8 @@ begin
   if p.shards is null then
     insert into pawl.periods (job, key, revision, lock, origin, priority, start_at, end_at, scheduled_at, max_attempts, key_revision, sends_as, refused, repeat_effects, params,
            parent, shard, shard_no)
-    select p.job, p.key || '#' || s.shard, p.revision, p_lock || '#' || s.shard, 'shard', p.priority, p.start_at, p.end_at, p.scheduled_at, p_most, p.key_revision, p.sends_as, p.refused,
-           p.repeat_effects, p.params, p.key, s.shard, s.nth - 1
+    select p.job, p.key || '#' || s.shard, p.revision, p_lock || '#' || s.shard, 'shard', p.priority, p.start_at, p.end_at, p.scheduled_at, p_most, p.key_revision, p.sends_as,
+           coalesce((select o.refused from pawl.periods o where o.job = p.job and o.key = p.key || '#' || s.shard and o.revision < p.revision and o.key_revision = p.key_revision order by o.revision desc limit 1), p.refused), p.repeat_effects, p.params, p.key, s.shard, s.nth - 1
       from unnest(p_shards) with ordinality s (shard, nth);
   else
     update pawl.periods s set state = 'open', reason = 'operator', ended_at = null, not_before = null, max_attempts = s.attempts + p_most

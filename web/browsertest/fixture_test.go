@@ -52,8 +52,17 @@ func open(t *testing.T, sql, base string) *shop {
 	}
 	t.Cleanup(locks.Close)
 	s := &shop{Pool: pool, Locks: locks, Keys: keys.New(pool), Asked: approvals.New(pool, nil)}
+	store, err := jobs.NewArtifactDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	artifacts, err := jobs.NewArtifacts(jobs.ArtifactsConfig{Pool: pool, Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.serve(t, web.Config{
-		Locks: locks, Jobs: jobs.NewHistory(pool), Approvals: s.Asked, Acts: web.NewActs(jobs.NewOperator(pool), s.Asked, s.Keys), API: locks, Keys: s.Keys,
+		Artifacts: artifacts,
+		Locks:     locks, Jobs: jobs.NewHistory(pool), Approvals: s.Asked, Acts: web.NewActs(jobs.NewOperator(pool), s.Asked, s.Keys), API: locks, Keys: s.Keys,
 		Version: "test", Database: "orders", BasePath: base,
 	})
 	return s

@@ -24,42 +24,47 @@ const run = "00000000-0000-4000-8000-000000000005"
 
 // addresses are examples of each page, below the base. A page that is served and has none here fails the test below.
 var addresses = map[string][]string{
-	"/":                              {"/"},
-	"/ui/static/{hash}/{file}":       nil, // loaded by the others
-	"/ui/audit.csv":                  nil, // no page
-	"/ui/sign-in":                    {"/ui/sign-in"},
-	"/ui/locks":                      {"/ui/locks", "/ui/locks?state=stale&q=nobody"},
-	"/ui/locks/{name}":               {"/ui/locks/job:settle", "/ui/locks/" + long},
-	"/ui/locks/{name}/release":       {"/ui/locks/ledger-close/release"},
-	"/ui/stale-claims":               {"/ui/stale-claims"},
-	"/ui/refusals":                   {"/ui/refusals", "/ui/refusals?lock=nobody"},
-	"/ui/jobs":                       {"/ui/jobs"},
-	"/ui/jobs/{job}":                 {"/ui/jobs/settle"},
-	"/ui/jobs/pause":                 {"/ui/jobs/pause"},
-	"/ui/jobs/resume":                {"/ui/jobs/resume"},
-	"/ui/jobs/{job}/pause":           {"/ui/jobs/settle/pause"},
-	"/ui/jobs/{job}/resume":          {"/ui/jobs/invoices/resume"},
-	"/ui/jobs/{job}/run":             {"/ui/jobs/settle/run"},
-	"/ui/jobs/{job}/backfill":        {"/ui/jobs/settle/backfill", "/ui/jobs/settle/backfill?from=2026-09-01&to=2026-09-05"},
-	"/ui/periods":                    {"/ui/periods"},
-	"/ui/periods/{job}":              {"/ui/periods/settle"},
-	"/ui/periods/{job}/{key}":        {"/ui/periods/settle/2026-09-16"},
-	"/ui/periods/{job}/{key}/rerun":  {"/ui/periods/settle/2026-09-15/rerun"},
-	"/ui/periods/{job}/{key}/retry":  {"/ui/periods/invoices/2026-09-16/retry"},
-	"/ui/periods/{job}/{key}/cancel": {"/ui/periods/settle/2026-09-17/cancel"},
-	"/ui/effects":                    {"/ui/effects", "/ui/effects?state=uncertain&job=nobody"},
-	"/ui/effects/{id}/decide":        {"/ui/effects/1/decide"},
-	"/ui/artifacts":                  {"/ui/artifacts", "/ui/artifacts?q=nobody"},
-	"/ui/artifacts/{name}":           {"/ui/artifacts/statements%2Facme.csv"},
-	"/ui/runs":                       {"/ui/runs", "/ui/runs?state=failed"},
-	"/ui/runs/{id}":                  {"/ui/runs/" + run, "/ui/runs/00000000-0000-4000-8000-000000000006"},
-	"/ui/queue":                      {"/ui/queue"},
-	"/ui/approvals":                  {"/ui/approvals", "/ui/approvals?state=all"},
-	"/ui/approvals/{id}":             {"/ui/approvals/1"},
-	"/ui/audit":                      {"/ui/audit"},
-	"/ui/keys":                       {"/ui/keys"},
-	"/ui/keys/create":                {"/ui/keys/create"},
-	"/ui/keys/{id}/revoke":           {"/ui/keys/{key}/revoke"},
+	"/":                                       {"/"},
+	"/ui/static/{hash}/{file}":                nil, // loaded by the others
+	"/ui/audit.csv":                           nil, // no page
+	"/ui/sign-in":                             {"/ui/sign-in"},
+	"/ui/locks":                               {"/ui/locks", "/ui/locks?state=stale&q=nobody"},
+	"/ui/locks/{name}":                        {"/ui/locks/job:settle", "/ui/locks/" + long},
+	"/ui/locks/{name}/release":                {"/ui/locks/ledger-close/release"},
+	"/ui/stale-claims":                        {"/ui/stale-claims"},
+	"/ui/refusals":                            {"/ui/refusals", "/ui/refusals?lock=nobody"},
+	"/ui/jobs":                                {"/ui/jobs"},
+	"/ui/jobs/{job}":                          {"/ui/jobs/settle"},
+	"/ui/jobs/pause":                          {"/ui/jobs/pause"},
+	"/ui/jobs/resume":                         {"/ui/jobs/resume"},
+	"/ui/jobs/{job}/pause":                    {"/ui/jobs/settle/pause"},
+	"/ui/jobs/{job}/resume":                   {"/ui/jobs/invoices/resume"},
+	"/ui/jobs/{job}/run":                      {"/ui/jobs/settle/run"},
+	"/ui/jobs/{job}/retry":                    {"/ui/jobs/settle/retry"},
+	"/ui/jobs/{job}/backfill":                 {"/ui/jobs/settle/backfill", "/ui/jobs/settle/backfill?from=2026-09-01&to=2026-09-05"},
+	"/ui/periods":                             {"/ui/periods"},
+	"/ui/periods/{job}":                       {"/ui/periods/settle"},
+	"/ui/periods/{job}/{key}":                 {"/ui/periods/settle/2026-09-16"},
+	"/ui/periods/{job}/{key}/rerun":           {"/ui/periods/settle/2026-09-15/rerun"},
+	"/ui/periods/{job}/{key}/retry":           {"/ui/periods/invoices/2026-09-16/retry"},
+	"/ui/periods/{job}/{key}/cancel":          {"/ui/periods/settle/2026-09-17/cancel"},
+	"/ui/effects":                             {"/ui/effects", "/ui/effects?state=uncertain&job=nobody", "/ui/effects?state=unmatched"},
+	"/ui/effects/{id}/decide":                 {"/ui/effects/1/decide"},
+	"/ui/outbox":                              {"/ui/outbox", "/ui/outbox?state=waiting", "/ui/outbox?key=nobody"},
+	"/ui/outbox/{job}/{key}/retry":            {"/ui/outbox/mail/01KB8W7X2V3Q4R5S6T7V8W9XYZ/retry"},
+	"/ui/outbox/{job}/{key}/drop":             {"/ui/outbox/mail/01KB8W7X2V3Q4R5S6T7V8W9XYZ/drop"},
+	"/ui/artifacts/{name}/versions/{version}": nil, // no page
+	"/ui/artifacts":                           {"/ui/artifacts", "/ui/artifacts?q=nobody"},
+	"/ui/artifacts/{name}":                    {"/ui/artifacts/statements%2Facme.csv"},
+	"/ui/runs":                                {"/ui/runs", "/ui/runs?state=failed"},
+	"/ui/runs/{id}":                           {"/ui/runs/" + run, "/ui/runs/00000000-0000-4000-8000-000000000006", "/ui/runs/00000000-0000-4000-8000-000000000007"},
+	"/ui/queue":                               {"/ui/queue"},
+	"/ui/approvals":                           {"/ui/approvals", "/ui/approvals?state=all"},
+	"/ui/approvals/{id}":                      {"/ui/approvals/1"},
+	"/ui/audit":                               {"/ui/audit"},
+	"/ui/keys":                                {"/ui/keys"},
+	"/ui/keys/create":                         {"/ui/keys/create"},
+	"/ui/keys/{id}/revoke":                    {"/ui/keys/{key}/revoke"},
 }
 
 var long = strings.Repeat("x", 255)
@@ -130,7 +135,7 @@ func TestEveryPageIsAccessibleInBothThemesAndAllWidths(t *testing.T) {
 func TestEveryPageOfAnEmptyDatabaseIsAccessible(t *testing.T) {
 	t.Parallel()
 	s := open(t, "select", "")
-	lookAt(t, s, "", []string{"/", "/ui/locks", "/ui/stale-claims", "/ui/refusals", "/ui/jobs", "/ui/runs", "/ui/queue", "/ui/approvals", "/ui/audit", "/ui/keys"})
+	lookAt(t, s, "", []string{"/", "/ui/locks", "/ui/stale-claims", "/ui/refusals", "/ui/jobs", "/ui/runs", "/ui/queue", "/ui/approvals", "/ui/audit", "/ui/keys", "/ui/outbox", "/ui/effects?state=unmatched", "/ui/artifacts"})
 }
 
 // The pages of a server without a sign-in have a warning; those without a database say that there is none.

@@ -87,7 +87,7 @@ func TestTwoPeopleReleaseALeaseAndItsOldHoldersWriteIsRefusedOnThePage(t *testin
 	}
 
 	goTo(lee, t, s.URL+"/")
-	says(lee, t, "ledger close")
+	wait(lee, t, `document.querySelector('main').textContent.includes('ledger close')`) // what is shown is up to a second old
 	goTo(lee, t, s.URL+"/ui/approvals")
 	press(lee, t, `#requests a`)
 	says(lee, t, "kim", "it hangs in a syscall")

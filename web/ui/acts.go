@@ -24,10 +24,13 @@ func actRoutes() []Route {
 		{Pattern: "/ui/jobs/{job}/resume", serve: (*UI).resume},
 		{Pattern: "/ui/jobs/{job}/run", serve: (*UI).runNow},
 		{Pattern: "/ui/jobs/{job}/backfill", serve: (*UI).backfill},
+		{Pattern: "/ui/jobs/{job}/retry", serve: (*UI).retryDead},
 		{Pattern: "/ui/periods/{job}/{key}/rerun", serve: (*UI).rerun},
 		{Pattern: "/ui/periods/{job}/{key}/retry", serve: (*UI).retry},
 		{Pattern: "/ui/periods/{job}/{key}/cancel", serve: (*UI).cancel},
 		{Pattern: "/ui/effects/{id}/decide", serve: (*UI).decideEffect},
+		{Pattern: "/ui/outbox/{job}/{key}/retry", serve: (*UI).resend},
+		{Pattern: "/ui/outbox/{job}/{key}/drop", serve: (*UI).drop},
 		{Pattern: "/ui/keys/create", serve: (*UI).createKey},
 		{Pattern: "/ui/keys/{id}/revoke", serve: (*UI).revokeKey},
 	} {

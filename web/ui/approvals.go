@@ -132,6 +132,54 @@ func (u *UI) askedOf(ctx context.Context, lock string) ([]approvals.Request, err
 	return slices.DeleteFunc(all, func(r approvals.Request) bool { return r.Lock != lock || r.State != approvals.Pending }), err
 }
 
+// toDecide is what waits for approvers, whoever they are.
+type toDecide struct {
+	asked  []string // who asks, by id
+	single bool     // who asks may approve
+}
+
+const (
+	mostCounted  = 99
+	countTimeout = 500 * time.Millisecond // the page is there without it
+)
+
+// waiting is how many requests the user may approve, for the bar. Empty: none, or it isn't known now.
+func (u *UI) waiting(q *request) string {
+	if u.cfg.Approvals == nil || u.cfg.ReadOnly || !q.user.Approver {
+		return ""
+	}
+	all := share(q.r.Context(), u.shared, "to decide", func(ctx context.Context) (w toDecide) {
+		ctx, cancel := context.WithTimeout(ctx, countTimeout)
+		defer cancel()
+		list, err := u.cfg.Approvals.List(ctx, approvals.Filter{State: approvals.Pending, Limit: mostCounted + 1})
+		if err != nil || len(list) == 0 {
+			return w
+		}
+		if w.single, err = u.cfg.Approvals.SingleOperator(ctx); err != nil {
+			return w
+		}
+		for _, r := range list {
+			if r.State == approvals.Pending {
+				w.asked = append(w.asked, r.RequestedByID)
+			}
+		}
+		return w
+	})
+	n := 0
+	for _, by := range all.asked {
+		if all.single || by != q.user.ID {
+			n++
+		}
+	}
+	switch {
+	case n == 0:
+		return ""
+	case n > mostCounted:
+		return strconv.Itoa(mostCounted) + "+"
+	}
+	return strconv.Itoa(n)
+}
+
 // approval shows one request. A page with a field to write in isn't renewed.
 func (u *UI) approval(q *request) error {
 	a, err := u.approvalPage(q.r.Context(), q)

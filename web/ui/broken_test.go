@@ -47,3 +47,11 @@ func (b broken) Counts(context.Context) (jobs.Counts, error) { return jobs.Count
 func (b broken) Effects(context.Context, jobs.EffectFilter) ([]jobs.EffectInfo, error) {
 	return nil, b.err
 }
+
+func (b broken) Differences(context.Context, jobs.DifferenceFilter) ([]jobs.EffectDifference, error) {
+	return nil, b.err
+}
+
+func (b broken) Messages(context.Context, jobs.MessageFilter) ([]jobs.MessageInfo, error) {
+	return nil, b.err
+}

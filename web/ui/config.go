@@ -35,6 +35,7 @@ type Config struct {
 	Jobs      Jobs
 	Approvals Approvals // nil: there are none here
 	Keys      Keys      // nil: there are none here
+	Artifacts Artifacts // nil: this server has no store, so nothing is downloaded
 	Acts      Acts      // nil: read only
 
 	API bool // the lock API is served too: there is a description of it

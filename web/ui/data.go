@@ -41,5 +41,8 @@ type Jobs interface {
 	Effects(ctx context.Context, f jobs.EffectFilter) ([]jobs.EffectInfo, error)
 	Artifacts(ctx context.Context, f jobs.ArtifactFilter) ([]jobs.Artifact, error)
 	ArtifactVersions(ctx context.Context, name string, before int64, limit int) ([]jobs.Artifact, error)
-	Shards(ctx context.Context, job, key string, revision int) (jobs.Shards, error)
+	Differences(ctx context.Context, f jobs.DifferenceFilter) ([]jobs.EffectDifference, error)
+	Messages(ctx context.Context, f jobs.MessageFilter) ([]jobs.MessageInfo, error)
+	Dead(ctx context.Context, job string, limit int) ([]jobs.PeriodRecord, error)
+	ShardPage(ctx context.Context, job, key string, f jobs.ShardFilter) (jobs.ShardPage, error)
 }

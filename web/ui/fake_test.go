@@ -234,8 +234,35 @@ func (w world) ArtifactVersions(context.Context, string, int64, int) ([]jobs.Art
 	return some[jobs.Artifact](w, 2, nil), nil
 }
 
-func (w world) Shards(context.Context, string, string, int) (jobs.Shards, error) {
-	return jobs.Shards{Shards: some(w, 4, func(s *jobs.ShardRecord, i int) {
+func (w world) ShardPage(_ context.Context, _, _ string, f jobs.ShardFilter) (jobs.ShardPage, error) {
+	rows := some(w, 4, func(s *jobs.ShardRecord, i int) {
 		s.State, s.Index = pick(i, "dead", "open", "running", "complete"), i
-	}), Complete: 1, Done: 7, Total: 70}, nil
+	})
+	if w.empty {
+		return jobs.ShardPage{}, nil
+	}
+	return jobs.ShardPage{
+		Rows: rows[:min(len(rows), f.Limit)], All: 4, Complete: 1, Done: 7, Total: 70, Counts: map[string]int{"dead": 1, "open": 1, "running": 1, "complete": 1},
+	}, nil
+}
+
+func (w world) Differences(context.Context, jobs.DifferenceFilter) ([]jobs.EffectDifference, error) {
+	return some(w, 5, func(d *jobs.EffectDifference, i int) {
+		d.Kind = pick(i, jobs.DifferenceAbsent, jobs.DifferenceStray, jobs.DifferenceBoth, jobs.DifferenceStray, jobs.DifferenceStray)
+		d.State, d.Period = pick(i, jobs.EffectDone, "", jobs.EffectDone, jobs.EffectUncertain, jobs.EffectFailed), pick(i, "complete", "", "dead")
+	}), nil
+}
+
+func (w world) Messages(_ context.Context, f jobs.MessageFilter) ([]jobs.MessageInfo, error) {
+	return some(w, 3, func(m *jobs.MessageInfo, i int) {
+		m.State, m.Waits, m.Behind = "dead", "decision", 2000*i
+		if f.State == jobs.MessageWaiting {
+			m.State, m.Waits = pick(i, "running", "open", "open"), pick(i, "", "dead", "")
+		}
+	}), nil
+}
+
+func (w world) Dead(_ context.Context, _ string, limit int) ([]jobs.PeriodRecord, error) {
+	all := some(w, 2, func(p *jobs.PeriodRecord, _ int) { p.State = "dead" })
+	return all[:min(len(all), limit)], nil
 }

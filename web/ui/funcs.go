@@ -34,6 +34,13 @@ func pieces() template.FuncMap {
 		"share":       shareOf,
 		"effectclass": effectClass,
 		"undecided":   undecided,
+		"decidable":   decidable,
+		"kindtext":    kindText,
+		"ourstext":    oursText,
+		"theirstext":  theirsText,
+		"advicetext":  adviceText,
+		"messagetext": messageText,
+		"behindtext":  behindText,
 		"bytes":       bytesOf,
 		"hashshort":   hashShort,
 	}

@@ -25,42 +25,47 @@ var update = flag.Bool("update", false, "write testdata/golden as the pages are"
 // golden are the pages that are kept, by the pattern of their route: an example of each. A page that isn't here fails
 // TestEveryPageIsGolden.
 var golden = map[string]string{
-	"/":                              "/",
-	"/ui/sign-in":                    "/ui/sign-in?next=%2Fui%2Flocks",
-	"/ui/locks":                      "/ui/locks",
-	"/ui/locks/{name}":               "/ui/locks/%3Cscript%3Ealert(%22x%22)%3C%2Fscript%3E",
-	"/ui/locks/{name}/release":       "/ui/locks/%3Cscript%3E/release",
-	"/ui/stale-claims":               "/ui/stale-claims",
-	"/ui/refusals":                   "/ui/refusals",
-	"/ui/jobs":                       "/ui/jobs",
-	"/ui/jobs/{job}":                 "/ui/jobs/%3Cscript%3E",
-	"/ui/jobs/pause":                 "/ui/jobs/pause",
-	"/ui/jobs/resume":                "/ui/jobs/resume",
-	"/ui/jobs/{job}/pause":           "/ui/jobs/%3Cscript%3E/pause",
-	"/ui/jobs/{job}/resume":          "/ui/jobs/%3Cscript%3E/resume",
-	"/ui/jobs/{job}/run":             "/ui/jobs/%3Cscript%3E/run",
-	"/ui/jobs/{job}/backfill":        "/ui/jobs/%3Cscript%3E/backfill",
-	"/ui/periods":                    "/ui/periods",
-	"/ui/periods/{job}":              "/ui/periods/%3Cscript%3E",
-	"/ui/periods/{job}/{key}":        "/ui/periods/%3Cscript%3E/2026-09-16",
-	"/ui/periods/{job}/{key}/rerun":  "/ui/periods/%3Cscript%3E/2026-09-16/rerun",
-	"/ui/periods/{job}/{key}/retry":  "/ui/periods/%3Cscript%3E/2026-09-16/retry",
-	"/ui/periods/{job}/{key}/cancel": "/ui/periods/%3Cscript%3E/2026-09-16/cancel",
-	"/ui/effects":                    "/ui/effects",
-	"/ui/effects/{id}/decide":        "/ui/effects/1/decide",
-	"/ui/artifacts":                  "/ui/artifacts",
-	"/ui/artifacts/{name}":           "/ui/artifacts/%3Cscript%3E%2Fx",
-	"/ui/runs":                       "/ui/runs",
-	"/ui/runs/{id}":                  "/ui/runs/00000000-0000-4000-8000-000000000005",
-	"/ui/queue":                      "/ui/queue",
-	"/ui/approvals":                  "/ui/approvals?state=all",
-	"/ui/approvals/{id}":             "/ui/approvals/1",
-	"/ui/audit":                      "/ui/audit",
-	"/ui/audit.csv":                  "", // no page
-	"/ui/keys":                       "/ui/keys",
-	"/ui/keys/create":                "/ui/keys/create",
-	"/ui/keys/{id}/revoke":           "/ui/keys/abcdefghijkl/revoke",
-	"/ui/static/{hash}/{file}":       "", // no page
+	"/":                                       "/",
+	"/ui/sign-in":                             "/ui/sign-in?next=%2Fui%2Flocks",
+	"/ui/locks":                               "/ui/locks",
+	"/ui/locks/{name}":                        "/ui/locks/%3Cscript%3Ealert(%22x%22)%3C%2Fscript%3E",
+	"/ui/locks/{name}/release":                "/ui/locks/%3Cscript%3E/release",
+	"/ui/stale-claims":                        "/ui/stale-claims",
+	"/ui/refusals":                            "/ui/refusals",
+	"/ui/jobs":                                "/ui/jobs",
+	"/ui/jobs/{job}":                          "/ui/jobs/%3Cscript%3E",
+	"/ui/jobs/pause":                          "/ui/jobs/pause",
+	"/ui/jobs/resume":                         "/ui/jobs/resume",
+	"/ui/jobs/{job}/pause":                    "/ui/jobs/%3Cscript%3E/pause",
+	"/ui/jobs/{job}/resume":                   "/ui/jobs/%3Cscript%3E/resume",
+	"/ui/jobs/{job}/run":                      "/ui/jobs/%3Cscript%3E/run",
+	"/ui/jobs/{job}/backfill":                 "/ui/jobs/%3Cscript%3E/backfill",
+	"/ui/jobs/{job}/retry":                    "/ui/jobs/%3Cscript%3E/retry",
+	"/ui/periods":                             "/ui/periods",
+	"/ui/periods/{job}":                       "/ui/periods/%3Cscript%3E",
+	"/ui/periods/{job}/{key}":                 "/ui/periods/%3Cscript%3E/2026-09-16",
+	"/ui/periods/{job}/{key}/rerun":           "/ui/periods/%3Cscript%3E/2026-09-16/rerun",
+	"/ui/periods/{job}/{key}/retry":           "/ui/periods/%3Cscript%3E/2026-09-16/retry",
+	"/ui/periods/{job}/{key}/cancel":          "/ui/periods/%3Cscript%3E/2026-09-16/cancel",
+	"/ui/effects":                             "/ui/effects",
+	"/ui/effects/{id}/decide":                 "/ui/effects/1/decide",
+	"/ui/outbox":                              "/ui/outbox",
+	"/ui/outbox/{job}/{key}/retry":            "/ui/outbox/%3Cscript%3E/01KB8W/retry",
+	"/ui/outbox/{job}/{key}/drop":             "/ui/outbox/%3Cscript%3E/01KB8W/drop",
+	"/ui/artifacts":                           "/ui/artifacts",
+	"/ui/artifacts/{name}":                    "/ui/artifacts/%3Cscript%3E%2Fx",
+	"/ui/runs":                                "/ui/runs",
+	"/ui/artifacts/{name}/versions/{version}": "", // no page
+	"/ui/runs/{id}":                           "/ui/runs/00000000-0000-4000-8000-000000000005",
+	"/ui/queue":                               "/ui/queue",
+	"/ui/approvals":                           "/ui/approvals?state=all",
+	"/ui/approvals/{id}":                      "/ui/approvals/1",
+	"/ui/audit":                               "/ui/audit",
+	"/ui/audit.csv":                           "", // no page
+	"/ui/keys":                                "/ui/keys",
+	"/ui/keys/create":                         "/ui/keys/create",
+	"/ui/keys/{id}/revoke":                    "/ui/keys/abcdefghijkl/revoke",
+	"/ui/static/{hash}/{file}":                "", // no page
 }
 
 // zones that a process may run in: the pages are the same in all of them.
@@ -96,6 +101,9 @@ func TestEveryPageIsGolden(t *testing.T) {
 			}
 		})
 	}
+	compare(t, "effects.unmatched", shown(t, world{}, "/ui/effects?state=unmatched", ""))
+	compare(t, "effects.unmatched.empty", shown(t, world{empty: true}, "/ui/effects?state=unmatched", ""))
+	compare(t, "outbox.waiting", shown(t, world{}, "/ui/outbox?state=waiting", ""))
 	compare(t, "locks.kolkata", shown(t, world{}, "/ui/locks", "Asia/Kolkata"))
 	compare(t, "job.kolkata", shown(t, world{}, "/ui/jobs/x", "Asia/Kolkata"))
 }
@@ -138,7 +146,7 @@ func shown(t *testing.T, w world, at, zone string) (body string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h := ui.New(ui.Config{
-			Locks: w, Jobs: w, Approvals: asked{w}, Keys: keyring{w}, Acts: struct{ ui.Acts }{}, Database: "orders", Version: "test",
+			Locks: w, Jobs: w, Approvals: asked{w}, Keys: keyring{w}, Acts: struct{ ui.Acts }{}, Artifacts: struct{ ui.Artifacts }{}, Database: "orders", Version: "test",
 			Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 			Who: func(*http.Request) (ui.User, error) {
 				return ui.User{ID: "abcdefghijkl", Name: script, Role: keys.Operator, Approver: true, SignedIn: true}, nil

@@ -51,6 +51,7 @@ func unknownState(state string, states []string) *RefusedError {
 // jobPage is one job: what it is, how it went, what comes next.
 type jobPage struct {
 	jobs.JobSummary
+	Outbox bool // its periods are messages
 	Runs   Panel[jobs.RunRecord]
 	Fields []field
 }
@@ -86,6 +87,7 @@ func (u *UI) job(q *request) error {
 			},
 		)
 		a.Fields = fieldsOf(a.Definition)
+		a.Outbox = slices.Contains(a.Fields, field{"outbox", "true"})
 		return a
 	})
 	if got.err != nil {

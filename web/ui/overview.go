@@ -26,6 +26,8 @@ type overviewPage struct {
 	Wrong     []string // of the job file
 	Approvals Panel[approvals.Request]
 	Effects   Panel[jobs.EffectInfo] // uncertain ones
+	Unmatched Panel[jobs.EffectDifference]
+	Messages  Panel[jobs.MessageInfo] // dead ones
 	Claims    Panel[lockrepo.Tenure]
 	Holders   Panel[lockRow]
 	Timeline  timeline
@@ -58,7 +60,7 @@ func (p overviewPage) Stands() bool {
 }
 
 func (p overviewPage) aways() []string {
-	return []string{p.Counts.Away, p.Effects.Away, p.Claims.Away, p.Holders.Away, p.Timeline.Away, p.Jobs.Away, p.Writers.Away, p.Refusals.Away, p.Passed.Away, p.Audit.Away}
+	return []string{p.Counts.Away, p.Effects.Away, p.Unmatched.Away, p.Messages.Away, p.Claims.Away, p.Holders.Away, p.Timeline.Away, p.Jobs.Away, p.Writers.Away, p.Refusals.Away, p.Passed.Away, p.Audit.Away}
 }
 
 // overview answers 503 when nothing could be read, with the page all the same: it says what is wrong.
@@ -88,6 +90,16 @@ func (u *UI) readOverview(ctx context.Context) overviewPage {
 		func() {
 			p.Effects = panel(ctx, perOverview, func(ctx context.Context, n int) ([]jobs.EffectInfo, error) {
 				return u.cfg.Jobs.Effects(ctx, jobs.EffectFilter{State: jobs.EffectUncertain, Limit: n})
+			})
+		},
+		func() {
+			p.Unmatched = panel(ctx, perOverview, func(ctx context.Context, n int) ([]jobs.EffectDifference, error) {
+				return u.cfg.Jobs.Differences(ctx, jobs.DifferenceFilter{Limit: n})
+			})
+		},
+		func() {
+			p.Messages = panel(ctx, perOverview, func(ctx context.Context, n int) ([]jobs.MessageInfo, error) {
+				return u.cfg.Jobs.Messages(ctx, jobs.MessageFilter{State: "dead", Limit: n})
 			})
 		},
 		func() { p.Holders, p.Late = u.readHolders(ctx) },

@@ -46,6 +46,9 @@ type page struct {
 	SignIn   bool // people sign in with a key
 	Keys     bool // the user may see the keys
 	API      bool // the lock API is described at /docs
+
+	Downloads bool   // artifacts can be downloaded here
+	Waiting   string // how many requests the user may decide; empty: none
 }
 
 func (u *UI) page(q *request, v view) *page {
@@ -56,6 +59,7 @@ func (u *UI) page(q *request, v view) *page {
 		view: v, Self: u.cfg.BasePath + q.r.URL.RequestURI(), Base: u.cfg.BasePath, Static: u.cfg.BasePath + StaticPath(), Database: u.cfg.Database,
 		Version: u.cfg.Version, Notice: u.cfg.Notice(q.r.Context()), Theme: themeOf(q.r), Zone: zoneOf(q.r), User: q.user,
 		Acts: q.user.may("operator") && !u.cfg.ReadOnly, SignIn: u.cfg.SignIn != nil, Keys: q.user.may("operator") && u.cfg.Keys != nil, API: u.cfg.API,
+		Downloads: u.cfg.Artifacts != nil, Waiting: u.waiting(q),
 	}
 }
 

@@ -165,7 +165,7 @@ func TestArtifactsAreListedWithTheirVersions(t *testing.T) {
 		}
 	}
 	if _, err := pool.Exec(t.Context(), `
-insert into pawl.artifact_versions select 'many', n, lock, token, hash, size, file, holder, run, job, key, revision, operation, at, null, null from pawl.artifact_versions, generate_series(1, 250) n where version = 1;
+insert into pawl.artifact_versions select 'many', n, lock, token, hash, size, file, holder, run, job, key, revision, operation, at, now(), null from pawl.artifact_versions, generate_series(1, 250) n where version = 1;
 insert into pawl.artifacts select 'name' || n, version, lock, token, hash, size, file, holder, at from pawl.artifacts, generate_series(1, 250) n;
 insert into pawl.artifact_versions select 'name' || n, version, lock, token, hash, size, file, holder, run, job, key, revision, operation, at, null, null from pawl.artifact_versions, generate_series(1, 250) n
  where name = 'statements/acme.csv' and version = 2`); err != nil {
@@ -191,6 +191,10 @@ func TestAPeriodShowsItsShards(t *testing.T) {
 	if got := strings.Count(send(t, http.MethodGet, srv.URL+path+"?shards=running").body, `id="s-`); got != 1 {
 		t.Errorf("%d shards are running, want 1", got)
 	}
+	// What isn't done comes first, then what is, each in their order.
+	if a, b, c := strings.Index(page.body, `id="s-0"`), strings.Index(page.body, `id="s-1"`), strings.Index(page.body, `id="s-2"`); b > c || c > a || b < 0 {
+		t.Errorf("shards a, b and c stand at %d, %d and %d", a, b, c)
+	}
 	send(t, http.MethodGet, srv.URL+"/ui/periods/payout/2026-09-16").lacks(t, "Shards</h2>")
 	if got := send(t, http.MethodGet, srv.URL+path+"?shards=lost"); got.status != http.StatusUnprocessableEntity {
 		t.Errorf("%d, want 422", got.status)
@@ -202,5 +206,9 @@ select 'payout', '2026-09-17#' || n, 'job:payout#' || n, 'open', '2026-09-17Z', 
 	}
 	if all, pages := rows(t, srv.URL, path+"?shards=open", `id="s-`); pages != 3 || len(all) != 248 {
 		t.Errorf("%d pages with %d open shards, want 3 with 248", pages, len(all))
+	}
+	eventually(t, "the page is read anew", func() bool { return strings.Contains(send(t, http.MethodGet, srv.URL+path).body, "1 of 250") })
+	if all, pages := rows(t, srv.URL, path, `id="s-`); pages != 3 || len(all) != 250 || !strings.HasPrefix(all[249], `0"`) {
+		t.Errorf("%d pages with %d shards, want 3 with 250, and the complete one the last", pages, len(all))
 	}
 }

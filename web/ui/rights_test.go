@@ -20,7 +20,7 @@ var free = []string{"/ui/sign-in", "/ui/sign-out", "/ui/prefs/theme", "/ui/prefs
 // addressOf is a route's address with names in it that exist in days.
 func addressOf(pattern string) string {
 	key := map[bool]string{true: "2026-01-02", false: "2026-01-01"}[strings.HasSuffix(pattern, "/retry")]
-	return strings.NewReplacer("{name}", "ledger", "{job}", "settle", "{key}", key, "{id}", "1", "{hash}", "x", "{file}", "app.css", "{run}", "1").Replace(pattern)
+	return strings.NewReplacer("{name}", "ledger", "{job}", "settle", "{key}", key, "{id}", "1", "{version}", "1", "{hash}", "x", "{file}", "app.css", "{run}", "1").Replace(pattern)
 }
 
 // everything is the content of all that an act could change.

@@ -42,8 +42,10 @@ func Routes() []Route {
 func partRoutes() []Route {
 	return []Route{
 		{Method: http.MethodGet, Pattern: "/ui/effects", Role: keys.Reader, serve: (*UI).effects},
+		{Method: http.MethodGet, Pattern: "/ui/outbox", Role: keys.Reader, serve: (*UI).outbox},
 		{Method: http.MethodGet, Pattern: "/ui/artifacts", Role: keys.Reader, serve: (*UI).artifacts},
 		{Method: http.MethodGet, Pattern: "/ui/artifacts/{name}", Role: keys.Reader, serve: (*UI).artifact},
+		{Method: http.MethodGet, Pattern: "/ui/artifacts/{name}/versions/{version}", Role: keys.Reader, serve: (*UI).download},
 	}
 }
 

@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -17,6 +18,31 @@ import (
 type runPage struct {
 	jobs.RunDetail
 	Timeline timeline
+
+	Slots       *jobs.Slots     // that it found none of; nil: it needed none, or had one
+	Holders     []lockrepo.Info // of some of them, as they are now
+	MoreHolders bool
+	Away        string // why they aren't known
+}
+
+const shownSlots = 5
+
+// readSlots finds out who holds the permits that a run has waited for.
+func (u *UI) readSlots(ctx context.Context, p *runPage) {
+	s, ok := jobs.SlotsOf(p.Error)
+	if !ok {
+		return
+	}
+	p.Slots = &s
+	held := panel(ctx, perPage, func(ctx context.Context, n int) ([]lockrepo.Info, error) {
+		return u.cfg.Locks.List(ctx, lockrepo.Filter{Prefix: s.Name + "#", State: lockrepo.Held, Limit: n})
+	})
+	slots := s.Locks(s.Limit)
+	p.Away = held.Away
+	p.Holders = slices.DeleteFunc(held.Rows, func(l lockrepo.Info) bool { return !slices.Contains(slots, l.Lock) })
+	if p.MoreHolders = held.More || len(p.Holders) > shownSlots; len(p.Holders) > shownSlots {
+		p.Holders = p.Holders[:shownSlots]
+	}
 }
 
 func (u *UI) run(q *request) error {
@@ -34,6 +60,7 @@ func (u *UI) run(q *request) error {
 			from, to := around(a.RunDetail)
 			a.Timeline = u.readTimeline(ctx, lockrepo.SpanFilter{Lock: a.Lock, From: from, To: to}, time.Hour, perTimeline)
 			a.Timeline.From, a.Timeline.To = from, to
+			u.readSlots(ctx, &a.runPage)
 		}
 		return a
 	})

@@ -9,13 +9,12 @@ import (
 	"pawl/jobs"
 )
 
-// shardsPart is the shards of a period, in their order: all are added up, and some are shown.
+// shardsPart is the shards of a period, those that aren't done first: all are added up, and some are shown.
 type shardsPart struct {
-	jobs.Shards
+	jobs.ShardPage
 	State  string // that is asked for; empty: all
 	States []shardCount
-	Rows   []jobs.ShardRecord
-	Next   string // the number after which the next page begins; empty: this is the last
+	Next   string // the place after which the next page begins; empty: this is the last
 	Away   string
 }
 
@@ -26,17 +25,14 @@ type shardCount struct {
 }
 
 // Any tells that there is something to show: most periods have no shards.
-func (p shardsPart) Any() bool { return p.Away != "" || len(p.Shards.Shards) > 0 }
+func (p shardsPart) Any() bool { return p.Away != "" || p.All > 0 }
 
 // wantedShards are the state and the place that the query names.
 func wantedShards(query url.Values) (state string, after int64, err error) {
 	if state = query.Get("shards"); state != "" && !slices.Contains(shardStates(), state) {
 		return "", 0, unknownState(state, shardStates())
 	}
-	after = -1
-	if query.Get("after") != "" {
-		after, err = number(query, "after")
-	}
+	after, err = number(query, "after")
 	return state, after, err
 }
 
@@ -48,26 +44,19 @@ func shardStates() []string {
 func (u *UI) readShards(ctx context.Context, job, key, state string, after int64) shardsPart {
 	ctx, cancel := context.WithTimeout(ctx, panelTimeout)
 	defer cancel()
-	all, err := u.cfg.Jobs.Shards(ctx, job, key, 0)
+	all, err := u.cfg.Jobs.ShardPage(ctx, job, key, jobs.ShardFilter{State: state, After: after, Limit: perPage + 1})
 	if err != nil {
 		return shardsPart{Away: reason(err)}
 	}
-	p := shardsPart{Shards: all, State: state}
-	counts := map[string]int{}
-	for _, s := range all.Shards {
-		counts[s.State]++
-		if int64(s.Index) > after && (state == "" || s.State == state) {
-			p.Rows = append(p.Rows, s)
-		}
-	}
+	p := shardsPart{ShardPage: all, State: state}
 	for _, s := range shardStates() {
-		if counts[s] > 0 {
-			p.States = append(p.States, shardCount{s, counts[s]})
+		if all.Counts[s] > 0 {
+			p.States = append(p.States, shardCount{s, all.Counts[s]})
 		}
 	}
 	if len(p.Rows) > perPage {
 		p.Rows = p.Rows[:perPage]
-		p.Next = strconv.Itoa(p.Rows[perPage-1].Index)
+		p.Next = strconv.FormatInt(p.Rows[perPage-1].Place(), 10)
 	}
 	return p
 }

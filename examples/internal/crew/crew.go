@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -29,25 +28,29 @@ type Work func(ctx context.Context, pool *pgxpool.Pool, name string) error
 
 // Play is an example as it is played.
 type Play struct {
+	Flags
 	Workers int           // processes; default 3
-	Seed    uint64        // of the faults
 	Strikes int           // so many kills and so many pauses at least; default 2
 	Pause   time.Duration // how long one lasts: longer than a lease
 	Env     []string      // of the workers, as NAME=value
-	Log     *slog.Logger  // of workers and faults; nil discards
 
 	Create func(ctx context.Context, pool *pgxpool.Pool) error         // the tables
 	Feed   func(ctx context.Context, pool *pgxpool.Pool) error         // before each fault: more to do
 	Done   func(ctx context.Context, pool *pgxpool.Pool) (bool, error) // after the last: whether all is done
-	Check  func(ctx context.Context, pool *pgxpool.Pool, f Faults) error
+	Check  func(ctx context.Context, pool *pgxpool.Pool, f Faults) (Report, error)
 }
 
 // Faults are what a play has had.
 type Faults struct {
-	Kills     int `json:"kills"`
-	Pauses    int `json:"pauses"`
-	Takeovers int `json:"takeovers"`
-	Refusals  int `json:"refusals"`
+	Seed      uint64 `json:"seed"`
+	Kills     int    `json:"kills"`
+	Pauses    int    `json:"pauses"`
+	Takeovers int    `json:"takeovers"`
+	Refusals  int    `json:"refusals"`
+}
+
+func (f Faults) String() string {
+	return fmt.Sprintf("%d kills, %d pauses, %d takeovers, %d refusals (seed %d)", f.Kills, f.Pauses, f.Takeovers, f.Refusals, f.Seed)
 }
 
 // Main runs work and ends the process if it is a worker's. Every binary that plays calls it first.
@@ -90,11 +93,9 @@ func connect(ctx context.Context) (*pgxpool.Pool, error) {
 
 // Run plays, and checks what has come of it.
 func (p Play) Run(ctx context.Context) (err error) {
+	told := ctx
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if p.Log == nil {
-		p.Log = slog.New(slog.DiscardHandler)
-	}
 	server, err := pgdev.Start(ctx, pgdev.Options{})
 	if err != nil {
 		return err
@@ -121,7 +122,11 @@ func (p Play) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return p.Check(ctx, pool, f)
+	r, err := p.Check(ctx, pool, f)
+	if err == nil {
+		p.Tell(told, r, server.URL())
+	}
+	return err
 }
 
 // stage is a play under way.
@@ -142,7 +147,7 @@ func (s *stage) play(ctx context.Context) error {
 		s.Strikes = 2
 	}
 	for i := range s.Workers {
-		if err := s.spawn(ctx, fmt.Sprintf("worker-%d", i+1)); err != nil {
+		if err := s.spawn(fmt.Sprintf("worker-%d", i+1)); err != nil {
 			return err
 		}
 	}
@@ -215,22 +220,22 @@ func (s *stage) strike(ctx context.Context) error {
 		kill = false
 	}
 	if kill {
-		return s.kill(ctx, name)
+		return s.kill(name)
 	}
 	return s.pause(ctx, name)
 }
 
-func (s *stage) kill(ctx context.Context, name string) error {
-	s.Log.InfoContext(ctx, "killed", "worker", name)
+func (s *stage) kill(name string) error {
+	s.Say("killed %s", name)
 	s.had.Kills++
 	if err := s.workers[name].Stop(10*time.Second, syscall.SIGKILL); err != nil {
 		return err
 	}
-	return s.spawn(ctx, name)
+	return s.spawn(name)
 }
 
 func (s *stage) pause(ctx context.Context, name string) error {
-	s.Log.InfoContext(ctx, "paused", "worker", name)
+	s.Say("paused %s", name)
 	s.had.Pauses++
 	pid := s.workers[name].Pid()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
@@ -240,16 +245,14 @@ func (s *stage) pause(ctx context.Context, name string) error {
 	return errors.Join(err, syscall.Kill(pid, syscall.SIGCONT))
 }
 
-func (s *stage) spawn(ctx context.Context, name string) error {
+func (s *stage) spawn(name string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	cmd := exec.Command(self)
 	cmd.Env = append(append(os.Environ(), workerEnv+"="+name, "DATABASE_URL="+s.url), s.Env...)
-	if s.Log.Enabled(ctx, slog.LevelInfo) {
-		cmd.Stderr = os.Stderr
-	}
+	cmd.Stderr = s.say
 	s.workers[name], err = pgdev.Spawn(cmd, syscall.SIGKILL)
 	return err
 }
@@ -263,6 +266,7 @@ func (s *stage) end() {
 
 func (s *stage) faults(ctx context.Context) (Faults, error) {
 	f := s.had
+	f.Seed = s.Seed
 	err := s.pool.QueryRow(ctx, seenSQL).Scan(&f.Takeovers, &f.Refusals)
 	return f, err
 }

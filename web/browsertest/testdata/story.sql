@@ -83,3 +83,27 @@ select name, n, 'job:settle', 1795969903000000 + n, repeat('0123456789abcdef', 4
   from unnest(array['statements/acme.csv', 'statements/' || repeat('w', 160)]) name, generate_series(1, 3) n;
 insert into pawl.artifacts (name, version, lock, token, hash, size, file, holder, at)
 select name, version, lock, token, hash, size, file, holder, at from pawl.artifact_versions where version = 3;
+update pawl.periods set reason = 'attempts' where state = 'dead' and reason is null;
+insert into pawl.effect_differences (job, idempotency_key, kind, effect, detail, first_at)
+values ('settle', 'settle:2026-09-15/mail', 'absent', 3, '{"to": "ann@example.com"}', now() - interval '3 h'),
+       ('invoices', 'invoices:2026-09-16/payout/' || repeat('m', 150), 'stray', 1, 'for us it is uncertain: ' || repeat('d', 300), now() - interval '2 h'),
+       ('invoices', 'invoices:x/strange', 'stray', null, '17.00', now() - interval '1 h'),
+       ('settle', 'settle:2026-09-15/post', 'differs', 4, '41.00 here, 42.00 there', now() - interval '1 h');
+insert into pawl.schedules (job, app, definition, lock, watermark)
+values ('mail', 'shop', '{"schedule": "@manual", "overlap": "allow", "outbox": true, "runs": 21, "on_dead": "hold_next"}', 'job:mail', now());
+insert into pawl.runs (id, job, key, revision, attempt, lock, token, holder, state, started_at, ended_at, error)
+values ('00000000-0000-4000-8000-000000000008', 'mail', '01KB8W7X2V3Q4R5S6T7V8W9XYZ', 1, 21, 'job:mail#customer 42', 7, 'worker-1/4409/77d0', 'failed', now() - interval '2 h', now() - interval '2 h',
+        'smtp: 452 4.2.2 mailbox full'),
+       ('00000000-0000-4000-8000-000000000007', 'settle', '2026-09-17', 1, 1, 'job:settle', 1795969942676570, 'worker-4/12/beef', 'drained', now() - interval '3 s', now() - interval '3 s',
+        'jobs: waits for a slot: lockrepo: all 2 slots of "report:acme" are held');
+insert into pawl.outbox (job, period, key, seq, body, at)
+values ('mail', '01KB8W7X2V3Q4R5S6T7V8W9XYZ', 'customer 42', 1, '{"template": "invoice", "to": "ann@example.com"}', now() - interval '3 h'),
+       ('mail', '01KB8W7X2V3Q4R5S6T7V8W9XZ1', 'customer 42', 2, '{}', now() - interval '2 h'), ('mail', '01KB8W7X2V3Q4R5S6T7V8W9XZ2', 'customer 42', 3, '{}', now() - interval '1 h'),
+       ('mail', '01KB8W7X2V3Q4R5S6T7V8W9XZ3', repeat('c', 120), 9007199254740991, '{}', now() - interval '4 h'), ('mail', '01KB8W7X2V3Q4R5S6T7V8W9XZ4', 'customer 7', 12, '{}', now() - interval '2 s');
+insert into pawl.periods (job, key, lock, origin, state, reason, waits, start_at, end_at, scheduled_at, attempts, max_attempts, run, token, ended_at)
+select job, period, 'job:mail#' || key, 'outbox', case when seq in (1, 9007199254740991) then 'dead' else 'open' end, case when seq in (1, 9007199254740991) then 'attempts' end,
+       case when seq in (1, 9007199254740991) then 'decision' when seq < 12 then 'dead' end, at, at, at, case when seq = 1 then 21 when seq > 12 then 1 else 0 end, 21,
+       case when seq = 1 then '00000000-0000-4000-8000-000000000008'::uuid end, case when seq = 1 then 7 end, case when seq in (1, 9007199254740991) then now() - interval '2 h' end
+  from pawl.outbox;
+insert into pawl.locks (name, token, incarnation, grant_id, holder, key, ttl, acquired_at, renewed_at, expires_at)
+select 'report:acme#' || n, 5, 1, gen_random_uuid(), 'worker-' || n || '/77/01ab', null, '30 s', now(), now(), now() + interval '1 h' from generate_series(0, 1) n;
