@@ -150,7 +150,7 @@ func TestWhoSaysFailedWhileAHolderStandsStillLetsItBeDoneTwiceAndTheReconciliati
 	owes(t, pool, "1")
 	old := r.keep(t, r.mustStart(t, pool))
 	var paid []string
-	pays := func(_ context.Context, key string) (any, error) { paid = append(paid, key); return key, nil }
+	pays := func(ctx context.Context, key string) (any, error) { paid = append(paid, key); return key, ctx.Err() }
 	c := EffectConfig{Key: "acme", Request: 100, OnUncertain: UncertainAsk, Send: func(ctx context.Context, key string) (any, error) {
 		exec(t, pool, `update pawl.locks set expires_at = clock_timestamp() - interval '1 s' where name = 'L' returning 1`)
 		if _, err := r.sweep(ctx); err != nil {
