@@ -15,8 +15,8 @@ import (
 var errNoReply = errors.New("no reply")
 
 // sends is a config whose calls are counted.
-func sends(calls *int, response any, err error) EffectConfig {
-	return EffectConfig{Key: "acme", Request: 100, Send: func(context.Context, string) (any, error) { *calls++; return response, err }}
+func sends(calls *int, err error) EffectConfig {
+	return EffectConfig{Key: "acme", Request: 100, Send: func(context.Context, string) (any, error) { *calls++; return *calls, err }}
 }
 
 // ages lets all effects have been intended a month ago.
@@ -30,7 +30,7 @@ func TestWhatTakesTooLongToBeAskedForIsNotSent(t *testing.T) {
 	r, pool := opened(t)
 	owes(t, pool, "1")
 	run, calls := r.keep(t, r.mustStart(t, pool)), 0
-	c := sends(&calls, nil, errNoReply)
+	c := sends(&calls, errNoReply)
 	if _, err := run.EffectOf(t.Context(), c); !errors.Is(err, errNoReply) {
 		t.Fatal(err)
 	}
@@ -53,12 +53,12 @@ func TestAnOutcomeIsRecordedWhateverTokensOtherShardsHave(t *testing.T) {
 	r, pool := opened(t)
 	owes(t, pool, "1")
 	run, calls := r.keep(t, r.mustStart(t, pool)), 0
-	if _, err := run.EffectOf(t.Context(), sends(&calls, nil, errNoReply)); !errors.Is(err, errNoReply) {
+	if _, err := run.EffectOf(t.Context(), sends(&calls, errNoReply)); !errors.Is(err, errNoReply) {
 		t.Fatal(err)
 	}
 	exec(t, pool, `with a as (update pawl.effects set token = token + 1000000000000 returning 1) select count(*) from a`)
 	agesEffects(t, pool)
-	c := sends(&calls, nil, nil)
+	c := sends(&calls, nil)
 	c.Probe = func(context.Context, string) (any, error) { return "po_1", nil }
 	if response, err := run.EffectOf(t.Context(), c); err != nil || string(response) != `"po_1"` || calls != 1 {
 		t.Errorf("EffectOf = %s, %v after %d calls", response, err, calls)
@@ -75,7 +75,7 @@ func TestAnyJSONMayBeDecidedAsTheResponse(t *testing.T) {
 	owes(t, pool, "1")
 	run, calls := r.keep(t, r.mustStart(t, pool)), 0
 	for _, response := range []string{`"a\u0000b"`, `"\ud800"`, `1e999999`, `{"a":1,"a":2}`} {
-		c := sends(&calls, nil, errNoReply)
+		c := sends(&calls, errNoReply)
 		c.Key = "k" + string(rune('a'+calls))
 		if _, err := run.EffectOf(t.Context(), c); err == nil {
 			t.Fatal("no error")
@@ -150,7 +150,7 @@ func TestWhoSaysFailedWhileAHolderStandsStillLetsItBeDoneTwiceAndTheReconciliati
 	owes(t, pool, "1")
 	old := r.keep(t, r.mustStart(t, pool))
 	var paid []string
-	pays := func(_ context.Context, key string) (any, error) { paid = append(paid, key); return nil, nil }
+	pays := func(ctx context.Context, key string) (any, error) { paid = append(paid, key); return key, ctx.Err() }
 	c := EffectConfig{Key: "acme", Request: 100, OnUncertain: UncertainAsk, Send: func(ctx context.Context, key string) (any, error) {
 		exec(t, pool, `update pawl.locks set expires_at = clock_timestamp() - interval '1 s' where name = 'L' returning 1`)
 		if _, err := r.sweep(ctx); err != nil {

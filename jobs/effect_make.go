@@ -90,6 +90,7 @@ func (m *making) send(ctx context.Context) (json.RawMessage, error) {
 		return nil, err
 	}
 	if ctx.Err() != nil { // the probe took its time
+		m.run.unsent(ctx, &m.e, context.Cause(ctx))
 		return nil, m.fail(false, context.Cause(ctx))
 	}
 	response, err := m.c.Send(ctx, m.e.key)

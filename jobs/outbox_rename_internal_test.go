@@ -15,11 +15,11 @@ func mailbox(name, from string) Job {
 	return Outbox(Job{Name: name, RenameFrom: from}, func(context.Context, *Run, Dispatch) error { return nil })
 }
 
-func enqueues(ctx context.Context, pool *pgxpool.Pool, outbox, key string, bodies ...any) error {
+func enqueues(ctx context.Context, pool *pgxpool.Pool, outbox string, bodies ...any) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		var errs []error
 		for _, b := range bodies {
-			_, err := Enqueue(ctx, tx, Message{Outbox: outbox, Key: key, Body: b})
+			_, err := Enqueue(ctx, tx, Message{Outbox: outbox, Key: "k", Body: b})
 			errs = append(errs, err)
 		}
 		return errors.Join(errs...)
@@ -55,7 +55,7 @@ func TestAMessageWhoseTransactionWasOpenWhileItsOutboxWasRenamedIsSentBehindTheO
 	if n := exec(t, pool, `select count(*) from pawl.renames where done_at is not null`); n != 1 {
 		t.Fatal("the rename isn't done")
 	}
-	if err := enqueues(t.Context(), pool, "post", "k", "first"); err != nil {
+	if err := enqueues(t.Context(), pool, "post", "first"); err != nil {
 		t.Fatal(err)
 	}
 	if err := open.Commit(t.Context()); err != nil {
@@ -73,7 +73,7 @@ func TestAMessageWhoseTransactionWasOpenWhileItsOutboxWasRenamedIsSentBehindTheO
 	if got := texts(t, pool, numberedSQL); !slices.Equal(got, want) {
 		t.Errorf("messages %q, want %q", got, want)
 	}
-	if err := enqueues(t.Context(), pool, "post", "k", "last"); err != nil {
+	if err := enqueues(t.Context(), pool, "post", "last"); err != nil {
 		t.Fatal(err)
 	}
 	if got := texts(t, pool, numberedSQL); got[len(got)-1] != `post k 4: "last"` {
@@ -92,7 +92,7 @@ func TestAMessageUnderAFormerNameIsRefused(t *testing.T) {
 	t.Parallel()
 	r, pool := opened(t)
 	r.mustHave(t, mailbox("mail", ""))
-	if err := enqueues(t.Context(), pool, "mail", "k", "first"); err != nil {
+	if err := enqueues(t.Context(), pool, "mail", "first"); err != nil {
 		t.Fatal(err)
 	}
 	rename, err := pool.Begin(t.Context())
@@ -106,7 +106,7 @@ func TestAMessageUnderAFormerNameIsRefused(t *testing.T) {
 		}
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- enqueues(context.WithoutCancel(t.Context()), pool, "mail", "k", "second") }()
+	go func() { ended <- enqueues(context.WithoutCancel(t.Context()), pool, "mail", "second") }()
 	waitForLock(t, pool)
 	if err := rename.Commit(t.Context()); err != nil {
 		t.Fatal(err)
@@ -123,13 +123,13 @@ func TestAPausedOutboxSendsNothing(t *testing.T) {
 	t.Parallel()
 	r, pool := opened(t)
 	r.mustHave(t, mailbox("mail", ""))
-	if err := enqueues(t.Context(), pool, "mail", "k", 1); err != nil {
+	if err := enqueues(t.Context(), pool, "mail", 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := Pause(t.Context(), pool, "mail", PauseConfig{Actor: "ann"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := enqueues(t.Context(), pool, "mail", "k", 2); err != nil {
+	if err := enqueues(t.Context(), pool, "mail", 2); err != nil {
 		t.Fatal(err)
 	}
 	if run := r.beginOn(t, "job:mail#k"); run != nil {
