@@ -16,8 +16,9 @@ type Effect struct {
 	Key     string `json:"key"`
 }
 
-// effectKey is the key of what is sent for a period; job is its name when the period was first owed. It is the same for all runs and reruns, but for a rerun that repeats
-// its effects, which is revision then, and after so many times that the receiver has definitely refused.
+// effectKey is the key of what is sent for a period; job is its name when the period was first owed. It is the same for all
+// runs and reruns, but for a rerun that repeats its effects, which is revision then, and after so many times that the receiver
+// has definitely refused.
 //
 // A shard's has # and the shard's key at its end: no period's key has a #, so no two are alike.
 func effectKey(job, row string, revision, refused int) string {

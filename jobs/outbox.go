@@ -29,8 +29,8 @@ type Dispatch struct {
 // Outbox makes a job of j whose periods are the messages that [Run.Enqueue] and [Enqueue] put into it: each is sent at least
 // once, those of a key in the order in which they were committed. A message that is dead holds those behind it in its
 // key, until a person retries ([Retry]) or drops it ([Cancel]). j has the name, TTL, timeout, retries and owner; schedule,
-// overlap, on-dead and function are the outbox's: a job that says others is refused by [Runner.Add]. What send returns counts as what a [Func] does: [ErrNoRetry],
-// [ErrUncertain], a [RetryError].
+// overlap, on-dead and function are the outbox's: a job that says others is refused by [Runner.Add]. What send returns counts as what
+// a [Func] does: [ErrNoRetry], [ErrUncertain], a [RetryError].
 //
 // A message costs a start and an end, about as much as a period of a small job.
 func Outbox(j Job, send func(ctx context.Context, run *Run, d Dispatch) error) Job {

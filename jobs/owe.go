@@ -47,8 +47,9 @@ type periodRow struct {
 	Short     bool            `json:"short"` // it goes on with the job's last row, if that is a stretch of its kind
 }
 
-// insertPeriodsSQL is the only way into pawl.periods, but for shards (pawl.fan_out): for ticks, triggers, reruns and backfills alike. Ticks that are not
-// owed are recorded all the same, with the reason. What is there under the job's former name is there.
+// insertPeriodsSQL is the only way into pawl.periods, but for shards (pawl.fan_out): for ticks, triggers, reruns and
+// backfills alike. Ticks that are not owed are recorded all the same, with the reason. What is there under the job's former
+// name is there.
 const insertPeriodsSQL = `
 with p as materialized (
   select * from jsonb_to_recordset($1::text::jsonb) as p(job text, key text, revision int, lock text, state text, reason text, blocked_by text,

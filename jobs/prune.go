@@ -30,7 +30,8 @@ func pruneJob() Job {
 // for the next day. Rows are found through an index and deleted by where they lie.
 type aged struct{ table, sql string }
 
-// pruned is what is kept equally long for all jobs. What a job decides is deleted job by job. Never deleted: the audit, marks, what was done once, periods of a day and longer.
+// pruned is what is kept equally long for all jobs. What a job decides is deleted job by job. Never deleted: the
+// audit, marks, what was done once, periods of a day and longer.
 func pruned() []aged {
 	return []aged{
 		{"pawl.tenures", `

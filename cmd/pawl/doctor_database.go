@@ -66,7 +66,8 @@ select current_setting('max_connections')::int - current_setting('superuser_rese
        (select coalesce(sum(numbackends), 0) from pg_stat_database),
        (select count(*) from pg_stat_activity where application_name like 'pawl%')`
 
-// A replica with the default concurrency: its jobs' pool, pawl's own, the heartbeats', those of who looks at the page and who acts there, the listener.
+// A replica with the default concurrency: its jobs' pool, pawl's own, the heartbeats', those of who looks at the page
+// and who acts there, the listener.
 const replicaConns = 12 + 10 + 2 + pageConns + actConns + 1
 
 func checkConnections(ctx context.Context, db *database) (finding, error) {
